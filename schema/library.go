@@ -1,0 +1,173 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// library is the schema as the validation library holds it.
+type library struct {
+	sch   *jsonschema.Schema
+	draft int
+
+	mu       sync.Mutex // guards compiler and parts
+	compiler *jsonschema.Compiler
+}
+
+// rootURL names the schema to the library. It never leaves this package.
+const rootURL = "helve:///schema"
+
+var drafts = map[int]*jsonschema.Draft{
+	4: jsonschema.Draft4, 6: jsonschema.Draft6, 7: jsonschema.Draft7,
+	2019: jsonschema.Draft2019, 2020: jsonschema.Draft2020,
+}
+
+func newLibrary(t *tree) (*library, []string, error) {
+	try := []int{2020, 7, 4}
+	if t.draft != 0 {
+		try = []int{t.draft}
+	}
+	var first error
+	for _, draft := range try {
+		lib, warnings, err := compileAs(t, draft)
+		if err == nil {
+			return lib, warnings, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, nil, first
+}
+
+func compileAs(t *tree, draft int) (lib *library, warnings []string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			lib, err = nil, fmt.Errorf("schema: cannot be compiled: %v", r)
+		}
+	}()
+	w := &warner{}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(drafts[draft])
+	c.UseLoader(loader{t.opts.Load})
+	c.UseRegexpEngine(w.compile)
+	if t.opts.Formats {
+		c.AssertFormat()
+	} else {
+		ignoreFormats(c)
+	}
+	doc := t.root.any()
+	if obj, ok := doc.(map[string]any); ok && draftOf(t.root) == 0 && t.opts.Load == nil && obj["$schema"] != nil {
+		w.add("/$schema: is not a draft that is known: read as draft %d", draft)
+		delete(obj, "$schema")
+	}
+	if err := c.AddResource(rootURL, doc); err != nil {
+		return nil, nil, compileError(err)
+	}
+	sch, err := c.Compile(rootURL)
+	if err != nil {
+		return nil, nil, compileError(err)
+	}
+	return &library{sch: sch, draft: draft, compiler: c}, w.warnings, nil
+}
+
+// ignoreFormats makes every format a remark, which draft 7 and older do not
+// by themselves in the library.
+func ignoreFormats(c *jsonschema.Compiler) {
+	for _, name := range []string{
+		"date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6",
+		"iri", "iri-reference", "json-pointer", "period", "regex", "relative-json-pointer", "semver", "time",
+		"uri", "uri-reference", "uri-template", "uuid",
+	} {
+		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(any) error { return nil }})
+	}
+}
+
+type loader struct {
+	load func(string) ([]byte, error)
+}
+
+func (l loader) Load(url string) (any, error) {
+	if l.load == nil {
+		return nil, errors.New("references to other documents are not followed")
+	}
+	text, err := l.load(url)
+	if err != nil {
+		return nil, err
+	}
+	v, _, err := parse(text, maxSchemaDepth)
+	if err != nil {
+		return nil, err
+	}
+	return v.any(), nil
+}
+
+// warner reads patterns, and remembers those it cannot read.
+type warner struct {
+	warnings []string
+	seen     map[string]bool
+}
+
+func (w *warner) add(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if w.seen[text] {
+		return
+	}
+	if w.seen == nil {
+		w.seen = map[string]bool{}
+	}
+	w.seen[text] = true
+	w.warnings = append(w.warnings, text)
+}
+
+func (w *warner) compile(pattern string) (jsonschema.Regexp, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		w.add("the pattern %q is not enforced: %v", pattern, err)
+		return anything(pattern), nil
+	}
+	return re, nil
+}
+
+// anything is a pattern that is not enforced.
+type anything string
+
+func (a anything) String() string          { return string(a) }
+func (a anything) MatchString(string) bool { return true }
+
+// compileError says in our words what the library could not compile.
+func compileError(err error) error {
+	var bad *jsonschema.SchemaValidationError
+	if errors.As(err, &bad) {
+		var verr *jsonschema.ValidationError
+		if errors.As(bad.Err, &verr) {
+			if ps := problemsOf(verr, nil); len(ps) > 0 {
+				return fmt.Errorf("schema: %s", ps[0])
+			}
+		}
+	}
+	var load *jsonschema.LoadURLError
+	if errors.As(err, &load) {
+		return fmt.Errorf("schema: the reference to %s cannot be followed: %w", load.URL, load.Err)
+	}
+	return fmt.Errorf("schema: %s", strings.ReplaceAll(err.Error(), rootURL, ""))
+}
+
+// validate gives the library's error, nil where doc is valid.
+func (l *library) validate(doc any) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot be checked: %v", r)
+		}
+	}()
+	return l.sch.Validate(doc)
+}
+
+var printer = message.NewPrinter(language.English)

@@ -1,0 +1,105 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Problem is one thing that is wrong with a document.
+type Problem struct {
+	// Pointer is where: RFC 6901 into the document, "" for the whole.
+	Pointer string
+	// Message says what, as a sentence whose subject is the place:
+	// `is 12, which is more than the maximum of 10`.
+	Message string
+	// Expected says shortly what would have been right, where that can be said.
+	Expected string
+	// Keyword is the schema's keyword that was broken, or "" where the
+	// document could not be read.
+	Keyword string
+}
+
+// String is the problem on one line, with its place.
+func (p Problem) String() string {
+	if p.Pointer == "" {
+		return p.Message
+	}
+	return p.Pointer + ": " + p.Message
+}
+
+const maxProblems = 20
+
+// Validate checks a JSON text. Nil means that it is valid. At most 20 problems
+// are given, the most useful first. A text that is not JSON, that repeats a
+// key, or that is nested deeper than 1,000 levels is a problem, too; so is
+// everything where the schema itself does not compile.
+func (s *Schema) Validate(doc []byte) []Problem {
+	c := s.compiled()
+	if c.accepts(doc) {
+		return nil
+	}
+	return c.validate(doc)
+}
+
+// validate asks the library.
+func (c *compiled) validate(doc []byte) []Problem {
+	lib, err := c.library()
+	if err != nil {
+		return []Problem{{Message: "cannot be checked: " + err.Error()}}
+	}
+	v, dups, err := parse(doc, maxDocDepth)
+	if err != nil {
+		return []Problem{{Message: "is not readable JSON: " + err.Error(), Expected: "JSON"}}
+	}
+	var out []Problem
+	for _, p := range dups {
+		out = append(out, Problem{Pointer: p, Message: "stands there twice", Expected: "each key once"})
+	}
+	err = lib.validate(v.any())
+	var verr *jsonschema.ValidationError
+	switch {
+	case errors.As(err, &verr):
+		out = append(out, problemsOf(verr, v)...)
+	case err != nil:
+		out = append(out, Problem{Message: err.Error()})
+	}
+	return out[:min(len(out), maxProblems)]
+}
+
+// problemsOf turns the library's tree of errors into sentences about doc,
+// which may be nil.
+func problemsOf(err *jsonschema.ValidationError, doc *value) []Problem {
+	out := leaves(err, doc)
+	slices.SortStableFunc(out, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(strings.Count(a.Pointer, "/"), strings.Count(b.Pointer, "/")), cmp.Compare(a.Pointer, b.Pointer))
+	})
+	return slices.CompactFunc(out, func(a, b Problem) bool { return a == b })
+}
+
+func leaves(err *jsonschema.ValidationError, doc *value) []Problem {
+	if len(err.Causes) == 0 {
+		keyword := strings.Join(err.ErrorKind.KeywordPath(), "/")
+		return []Problem{{
+			Pointer: pointer(err.InstanceLocation),
+			Message: err.ErrorKind.LocalizedString(printer),
+			Keyword: keyword,
+		}}
+	}
+	var out []Problem
+	for _, c := range err.Causes {
+		out = append(out, leaves(c, doc)...)
+	}
+	return out
+}
+
+func didYouMean(name string, among []string) string {
+	if near := Closest(name, among, 1); len(near) == 1 {
+		return fmt.Sprintf(": did you mean %q?", near[0])
+	}
+	return ""
+}
