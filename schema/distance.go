@@ -59,29 +59,35 @@ const maxNameLen = 128
 // nearest first, ties in the order given. Names that differ in more than a
 // third of their letters are left out, unless one contains the other.
 func Closest(name string, among []string, n int) []string {
+	var out []string
+	for _, i := range closest(name, among, len(among)) {
+		if len(out) < n && !slices.Contains(out, among[i]) {
+			out = append(out, among[i])
+		}
+	}
+	return out
+}
+
+// closest gives the places in among of the names that Closest would give.
+func closest(name string, among []string, n int) []int {
 	if n <= 0 || name == "" || len(name) > maxNameLen {
 		return nil
 	}
-	type candidate struct {
-		name string
-		dist int
-	}
+	type candidate struct{ at, dist int }
 	var found []candidate
 	want := []rune(squeeze(name))
-	for _, other := range among {
+	for i, other := range among {
 		if other == "" || len(other) > maxNameLen {
 			continue
 		}
 		if d, ok := nearness(want, []rune(squeeze(other))); ok {
-			found = append(found, candidate{other, d})
+			found = append(found, candidate{i, d})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(a.dist, b.dist) })
-	var out []string
-	for _, c := range found {
-		if len(out) < n && !slices.Contains(out, c.name) {
-			out = append(out, c.name)
-		}
+	var out []int
+	for _, c := range found[:min(n, len(found))] {
+		out = append(out, c.at)
 	}
 	return out
 }

@@ -1,0 +1,322 @@
+// Package tool is the vocabulary of the house: what a tool is, how it is called, and what it answers.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/helve-ai/helve/schema"
+)
+
+// A Tool is a definition and the function that serves it.
+//
+// A Tool is plain data: to wrap one, copy it and replace Handle.
+type Tool struct {
+	Definition
+	Handle Handler
+
+	// Targets lists the calls that a call with these arguments would make in turn,
+	// so that explanations and early refusals judge the final target and not the
+	// indirection. It reads arguments that need not be valid. Nil: it makes none.
+	Targets func(args json.RawMessage) []Target
+}
+
+// A Target is a call that a tool makes on behalf of its caller.
+type Target struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"params"`
+}
+
+// A Handler serves one call. It may be called concurrently.
+//
+// An error is addressed to the model, which may read it and try again: an
+// *Error keeps its code, any other becomes a runtime_error.
+type Handler func(ctx context.Context, call *Call) (*Result, error)
+
+// A Definition is what is known of a tool without calling it. It is the one
+// place where any of this is stated.
+type Definition struct {
+	Name        string         // unique in a Set: module.action, snake case; a few meta-tools have no dot
+	Module      string         // the module, such as "filesystem" or "mcp.github"; "": Name up to its first dot, or second after mcp
+	Title       string         // for people; "": none
+	Description string         // what the model reads; the first line is the summary
+	Help        string         // longer usage, read by get_tool and by search
+	Input       *schema.Schema // of type object; argument roles are a keyword of it
+	Output      *schema.Schema // nil: the tool answers in free text
+	Effect      Effect         // what calling it may do to the world
+	Risk        Risk           // a higher risk than Effect implies; zero: follows from Effect
+	Category    Category       // zero: custom
+	Group       Group          // what profiles grant; zero: follows from Category and Effect
+	Tags        []string       // words by which search may find it
+	Aliases     []string       // further names, in any language; those that look like names resolve calls too
+	Examples    []json.RawMessage
+	SideEffects []string // notes for the caller: what changes besides the answer
+	CostClass   CostClass
+	Needs       Capabilities
+	Timeout     time.Duration // the longest a call may take; zero: the pipeline's default
+
+	ParallelSafe bool // may run beside other calls of the same reply
+	Deferred     bool // left out of direct listings but for its name
+	Meta         bool // shown in every mode: how a model reaches the rest
+	SearchLike   bool // its arguments are a query: near-equal queries count as repetition
+	Trusted      bool // set by the operator on upstream tools: annotations may lower the risk
+}
+
+// ModuleName returns the module to which the tool belongs.
+func (d *Definition) ModuleName() string {
+	if d.Module != "" {
+		return d.Module
+	}
+	module, rest, _ := strings.Cut(d.Name, ".")
+	if server, _, deeper := strings.Cut(rest, "."); deeper && module == "mcp" {
+		return "mcp." + server
+	}
+	return module
+}
+
+// Action returns the name without the module.
+func (d *Definition) Action() string {
+	return strings.TrimPrefix(strings.TrimPrefix(d.Name, d.ModuleName()), ".")
+}
+
+// Summary returns the first line of the description.
+func (d *Definition) Summary() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(d.Description), "\n")
+	return strings.TrimSpace(line)
+}
+
+// RiskLevel returns the risk: what the effect implies, or more where the tool states more.
+func (d *Definition) RiskLevel() Risk { return max(d.Risk, d.Effect.Risk()) }
+
+// IsRead reports whether calling the tool changes nothing.
+func (d *Definition) IsRead() bool { return d.Effect == Reads }
+
+// A Call is a request to run a tool.
+type Call struct {
+	ID   string          // correlates the call with its result; the executor makes one up if empty
+	Name string          // of the tool, in any form that Set.Resolve knows
+	Args json.RawMessage // an object that conforms to Definition.Input
+	From Origin          // on whose behalf; nothing in Args can change it
+	Tool *Tool           // the tool named; set by the pipeline
+
+	Progress func(Content) // shows part of the result early; set by the pipeline, never nil in a handler
+	Trail    *Trail        // what the stages decided; set by the pipeline
+}
+
+// Child returns a call that c's tool makes on behalf of c's caller. Its origin
+// says so: it names c as parent and c's tool as the way it came.
+func (c *Call) Child(id, name string, args json.RawMessage) *Call {
+	from := c.From
+	from.Parent = c.ID
+	via := c.Name
+	if c.Tool != nil {
+		via = c.Tool.Name
+	}
+	from.Via = append(from.Via[:len(from.Via):len(from.Via)], via)
+	return &Call{ID: id, Name: name, Args: args, From: from, Progress: c.Progress}
+}
+
+// An Origin says on whose behalf a call is made, and how it came.
+type Origin struct {
+	App, Agent, Session, User string
+	Kind                      Kind
+	Parent                    string   // the id of the call that made this one; "": none
+	Via                       []string // the tools through which it came, outermost first
+}
+
+// A Kind is a kind of caller. The zero Kind is treated as a model.
+type Kind string
+
+// The kinds of caller. Setup steps, hooks and channel pipelines act as the app
+// and not as an agent (SPEC A2).
+const (
+	KindModel      Kind = "model"
+	KindMCP        Kind = "mcp"
+	KindHTTP       Kind = "http"
+	KindCLI        Kind = "cli"
+	KindSetup      Kind = "setup"
+	KindHook       Kind = "hook"
+	KindChannel    Kind = "channel"
+	KindBackground Kind = "background"
+	KindWatcher    Kind = "watcher"
+	KindSchedule   Kind = "schedule"
+	KindScript     Kind = "script"
+)
+
+// Daemon reports whether callers of this kind act as the app, so that the
+// constraints of agents do not bind them. Denials bind everyone.
+func (k Kind) Daemon() bool { return k == KindSetup || k == KindHook || k == KindChannel }
+
+// A Trail is what the pipeline's stages noted about one call as it passed. The
+// audit writes it down; explanations return it.
+type Trail struct {
+	Decision  Verdict         // Allow, unless a stage asked or denied
+	Stage     string          // the stage that decided; "" when all let it pass
+	Reason    string          // why, in a sentence
+	Asked     []string        // why an approval is wanted; empty: none is
+	Approver  string          // who approved
+	Coercions []string        // what was changed in the arguments to make them fit
+	Judged    json.RawMessage // the arguments as they were validated; no stage may replace them after
+	Truncated bool            // the caller saw only part of the result
+	Bytes     int             // the size of the whole result's text
+}
+
+// Deny notes that stage refuses the call, and returns the error that says so.
+func (t *Trail) Deny(stage string, err *Error) *Error {
+	if t != nil {
+		t.Decision, t.Stage, t.Reason = Deny, stage, err.Message
+	}
+	return err
+}
+
+// A Verdict is what a stage or a policy says of a call. The most severe wins.
+type Verdict int
+
+// The verdicts, from no opinion to the most severe.
+const (
+	Silent Verdict = iota
+	Allow
+	Ask
+	Deny
+)
+
+// String returns the verdict's name in audits and explanations.
+func (v Verdict) String() string {
+	return [...]string{"silent", "allow", "ask", "deny"}[v]
+}
+
+// A Result is the answer to a Call.
+type Result struct {
+	Content    []Content
+	Structured json.RawMessage // conforms to Definition.Output; nil: none
+	Err        *Error          // why the call failed, in words for the model; nil: it did not
+	Notes      []string        // what was done to arguments or result on the way
+	Meta       json.RawMessage // an upstream server's _meta object, passed on unread
+}
+
+// A Content is one part of a Result: text, data of some MIME type, or a link.
+type Content struct {
+	Text string // a text; for an embedded resource, its text
+	MIME string
+	Data []byte          // an image, a sound, or an embedded resource's bytes
+	URI  string          // of a resource, embedded or linked
+	Link bool            // the resource is only named, not embedded
+	Name string          // of a linked resource
+	Raw  json.RawMessage // the content block as an upstream server sent it, passed on unread; nil: made here
+}
+
+// Text returns a Result that consists of one text.
+func Text(s string) *Result { return &Result{Content: []Content{{Text: s}}} }
+
+// Fail returns a Result that consists of an error.
+func Fail(e *Error) *Result { return &Result{Err: e} }
+
+// JoinText returns the texts of the result's contents, one after another on
+// lines of their own. Data and links are named, never spelled out.
+func (r *Result) JoinText() string {
+	if len(r.Content) == 1 && r.Content[0].isText() {
+		return r.Content[0].Text
+	}
+	var b strings.Builder
+	for i, c := range r.Content {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(c.String())
+	}
+	return b.String()
+}
+
+func (c Content) isText() bool { return c.Data == nil && !c.Link && c.URI == "" }
+
+// String returns the text of c, or a line that names what it is.
+func (c Content) String() string {
+	switch {
+	case c.Link:
+		return fmt.Sprintf("[link to %s: %s]", orElse(c.Name, "a resource"), c.URI)
+	case c.Data != nil:
+		return fmt.Sprintf("[%s, %d bytes]", orElse(c.MIME, "binary data"), len(c.Data))
+	}
+	return c.Text
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// New returns a Tool served by fn. The schemas that def leaves nil are inferred
+// from In and Out (see schema.For for the struct tags, roles among them).
+//
+// Out may be string (free text), *Result (returned as it is), or any type that
+// encodes as JSON, which becomes the structured result.
+//
+// It panics if a schema cannot be inferred or if a given input schema is open
+// to unknown properties, which are errors of the programmer.
+func New[In, Out any](def Definition, fn func(context.Context, In) (Out, error)) *Tool {
+	return NewFor(def, func(ctx context.Context, _ *Call, in In) (Out, error) { return fn(ctx, in) })
+}
+
+// NewFor is New for functions that also want to know the call.
+func NewFor[In, Out any](def Definition, fn func(context.Context, *Call, In) (Out, error)) *Tool {
+	switch {
+	case def.Input == nil:
+		def.Input = schema.For[In]()
+	case !def.Input.Closed():
+		// encoding/json matches keys by case-folding: an open schema would let
+		// a property reach fn that no guard has judged.
+		panic("tool " + def.Name + ": the input schema must have additionalProperties: false")
+	}
+	if def.Output == nil && !answersItself[Out]() {
+		def.Output = schema.For[Out]()
+	}
+	return &Tool{Definition: def, Handle: func(ctx context.Context, call *Call) (*Result, error) {
+		var in In
+		if err := json.Unmarshal(call.Args, &in); err != nil {
+			return nil, Errorf(CodeValidation, "arguments: %v", err)
+		}
+		out, err := fn(ctx, call, in)
+		if err != nil {
+			return nil, err
+		}
+		return resultOf(out)
+	}}
+}
+
+func resultOf(out any) (*Result, error) {
+	switch out := out.(type) {
+	case string:
+		return Text(out), nil
+	case *Result:
+		return out, nil
+	}
+	data, err := encode(out)
+	if err != nil {
+		return nil, fmt.Errorf("result: %w", err)
+	}
+	return &Result{Content: []Content{{Text: string(data)}}, Structured: data}, nil
+}
+
+// encode is json.Marshal without the escaping of HTML, which is noise to a model.
+func encode(v any) (json.RawMessage, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return json.RawMessage(strings.TrimSuffix(b.String(), "\n")), nil
+}
+
+func answersItself[Out any]() bool {
+	switch any(*new(Out)).(type) {
+	case string, *Result:
+		return true
+	}
+	return false
+}
