@@ -1,0 +1,81 @@
+//go:build unix
+
+package audit
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const noFollow = unix.O_NOFOLLOW
+
+// tryLock takes the lock on f if it is free.
+func tryLock(f *os.File, shared bool) (bool, error) {
+	how := unix.LOCK_EX | unix.LOCK_NB
+	if shared {
+		how = unix.LOCK_SH | unix.LOCK_NB
+	}
+	for {
+		switch err := unix.Flock(int(f.Fd()), how); err {
+		case nil:
+			return true, nil
+		case unix.EINTR:
+		case unix.EWOULDBLOCK:
+			return false, nil
+		default:
+			return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+		}
+	}
+}
+
+func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+
+// measure returns the size of f, and whether the file still has a name.
+func measure(f *os.File) (size int64, named bool, err error) {
+	var st unix.Stat_t
+	for {
+		err = unix.Fstat(int(f.Fd()), &st)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return 0, false, &os.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	return st.Size, st.Nlink > 0, nil
+}
+
+// truncate cuts f to size, and gives back what was reserved beyond.
+func truncate(f *os.File, size int64) error { return f.Truncate(size) }
+
+// syncFolder makes the names in dir survive a power cut.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	return nil
+}
+
+// spaceFor reports whether the file system of f has n bytes left for this user.
+func spaceFor(f *os.File, n int64) error {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
+		return &os.PathError{Op: "statfs", Path: f.Name(), Err: err}
+	}
+	if uint64(st.Bavail)*uint64(st.Bsize) < uint64(n) {
+		return &os.PathError{Op: "reserve", Path: f.Name(), Err: unix.ENOSPC}
+	}
+	return nil
+}
+
+func isFull(err error) bool     { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+func isTooLarge(err error) bool { return errors.Is(err, unix.EFBIG) }
+func isReadOnly(err error) bool { return errors.Is(err, unix.EROFS) }
+func isNoFolder(err error) bool { return errors.Is(err, unix.ENOTDIR) }

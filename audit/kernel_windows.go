@@ -1,0 +1,73 @@
+package audit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+)
+
+const noFollow = 0
+
+// Locks of Windows keep others from reading what is locked; this one lies
+// where no head will ever have bytes.
+const lockOffsetHigh = 1 << 30
+
+func tryLock(f *os.File, shared bool) (bool, error) {
+	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if !shared {
+		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	at := windows.Overlapped{OffsetHigh: lockOffsetHigh}
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &at)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, windows.ERROR_LOCK_VIOLATION), errors.Is(err, windows.ERROR_IO_PENDING):
+		return false, nil
+	}
+	return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+}
+
+func unlock(f *os.File) {
+	at := windows.Overlapped{OffsetHigh: lockOffsetHigh}
+	_ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
+}
+
+func measure(f *os.File) (size int64, named bool, err error) {
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info); err != nil {
+		return 0, false, &os.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	return int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow), info.NumberOfLinks > 0, nil
+}
+
+// truncate opens the file anew: a handle that appends may not cut.
+func truncate(f *os.File, size int64) error { return os.Truncate(f.Name(), size) }
+
+// syncFolder has nothing to do: NTFS keeps names in its journal.
+func syncFolder(string) error { return nil }
+
+func spaceFor(f *os.File, n int64) error {
+	dir, err := windows.UTF16PtrFromString(filepath.Dir(f.Name()))
+	if err != nil {
+		return err
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(dir, &free, nil, nil); err != nil {
+		return &os.PathError{Op: "measure the disk of", Path: f.Name(), Err: err}
+	}
+	if free < uint64(n) {
+		return &os.PathError{Op: "reserve", Path: f.Name(), Err: windows.ERROR_DISK_FULL}
+	}
+	return nil
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+}
+func isTooLarge(err error) bool { return errors.Is(err, windows.ERROR_FILE_TOO_LARGE) }
+func isReadOnly(err error) bool { return errors.Is(err, windows.ERROR_WRITE_PROTECT) }
+func isNoFolder(err error) bool { return errors.Is(err, windows.ERROR_DIRECTORY) }
