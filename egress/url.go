@@ -244,19 +244,15 @@ func parseHost(s string) (string, netip.Addr, error) {
 	return name, none, nil
 }
 
-// isNumber reports whether lenient readers of addresses take s for a number:
-// decimal, octal or hexadecimal.
+// isNumber reports whether some reader of addresses takes s for a number: in
+// decimal, whatever zeros it begins with, or with a prefix such as 0x, even if
+// nothing follows it.
 func isNumber(s string) bool {
-	digits, hex := s, false
-	if len(s) > 1 && (s[:2] == "0x" || s[:2] == "0X") {
-		digits, hex = s[2:], true
+	if strings.Trim(s, "0123456789") == "" {
+		return s != ""
 	}
-	for _, c := range digits {
-		if !('0' <= c && c <= '9' || hex && ('a' <= c && c <= 'f' || 'A' <= c && c <= 'F')) {
-			return false
-		}
-	}
-	return s != ""
+	_, err := strconv.ParseUint(s, 0, 64)
+	return err == nil || errors.Is(err, strconv.ErrRange) || strings.EqualFold(s, "0x")
 }
 
 // parseLabel returns one part of a name in lower case ASCII. A label that is
