@@ -33,30 +33,29 @@ func (l *Log) leave() { unlock(l.lock) }
 // takeLock locks the head file, which it opens if need be. If look is set, it
 // makes sure that it is the one in the folder.
 func (l *Log) takeLock(look bool) error {
-	path := l.path(headName)
 	for range 10 {
 		if l.lock == nil {
-			if err := l.openLock(path); err != nil {
+			if err := l.openLock(); err != nil {
 				return err
 			}
 		}
 		if err := lockFile(l.lock, false); err != nil {
 			return err
 		}
-		if !look || !displaced(l.lock, path) {
+		if !look || !displaced(l.lock, l.lock.Name()) {
 			return nil
 		}
 		l.lock.Close() // and with it goes the lock
 		l.lock = nil
 	}
-	return &os.PathError{Op: "lock", Path: path, Err: errors.New("is being replaced again and again")}
+	return &os.PathError{Op: "lock", Path: l.path(headName), Err: errors.New("is being replaced again and again")}
 }
 
-func (l *Log) openLock(path string) error {
+func (l *Log) openLock() error {
 	if err := makeFolder(l.dir); err != nil {
 		return err
 	}
-	f, err := openRegular(path, os.O_CREATE|os.O_RDWR)
+	f, err := openRegular(l.path(headName), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -69,15 +68,9 @@ func (l *Log) catchUp(look bool) error {
 	if l.file == nil || look && displaced(l.file, l.path(l.last.file)) {
 		return l.survey()
 	}
-	size, named, err := measure(l.file)
-	if err != nil || !named {
-		return l.survey()
-	}
-	var t headText
-	if _, err := l.lock.ReadAt(t[:], 0); err != nil {
-		return l.survey()
-	}
-	if t == l.lastText && size == l.size || l.follow(t) {
+	// Whoever appends makes the file longer, or seals it before it begins the next.
+	size, growing, err := measure(l.file)
+	if err == nil && growing && size == l.size || l.follow() {
 		return nil
 	}
 	return l.survey()
@@ -85,9 +78,9 @@ func (l *Log) catchUp(look bool) error {
 
 // follow takes over what the head says, if the file that it names ends with
 // the line that it names: what another process leaves in the ordinary case.
-func (l *Log) follow(t headText) bool {
-	h, ok := parseHead(t)
-	if !ok {
+func (l *Log) follow() bool {
+	h, ok, err := readHead(l.lock)
+	if !ok || err != nil {
 		return false
 	}
 	f, reserved := l.file, l.reserved
@@ -98,8 +91,8 @@ func (l *Log) follow(t headText) bool {
 		}
 		reserved = 0
 	}
-	size, named, err := measure(f)
-	if err != nil || !named || !endsWith(f, size, h.hash) {
+	size, growing, err := measure(f)
+	if err != nil || !growing || !endsWith(f, size, h.hash) {
 		if f != l.file {
 			f.Close()
 		}
@@ -177,13 +170,16 @@ func (l *Log) resume(f *os.File, name fileName, files []fileName, noted head, ok
 // names, or a later one with lines. It makes one if there is none.
 func (l *Log) openNewest(files []fileName, noted string) (fileName, *os.File, error) {
 	var name fileName
-	for _, file := range slices.Backward(files) {
+	for i, file := range slices.Backward(files) {
 		info, err := os.Lstat(l.path(file.String()))
 		if err != nil {
 			return name, nil, err
 		}
 		if info.Size() > 0 || file.String() == noted {
 			name = file
+			if sealed(info) && i+1 < len(files) {
+				name = files[i+1] // begun, and never used
+			}
 			break
 		}
 	}

@@ -2,8 +2,9 @@
 //
 // # Files
 //
-// A log is a folder (mode 0700) of files (mode 0600), one for each UTC day and
-// one more each time a file would outgrow [Options.MaxBytes]:
+// A log is a folder (mode 0700) of files (mode 0600; 0400 once
+// finished), one for each UTC day and one more each time a file would outgrow
+// [Options.MaxBytes]:
 //
 //	audit-2026-11-20.jsonl
 //	audit-2026-11-20.1.jsonl
@@ -11,7 +12,8 @@
 //	head
 //
 // Days and numbers only grow: when the clock is set back, lines go on into the
-// newest file. When the next file cannot be made, they go on into the old one.
+// newest file. When the next file cannot be made, or the old one not be marked as
+// finished by its mode, they go on into the old one.
 //
 // # Lines
 //

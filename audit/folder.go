@@ -116,6 +116,9 @@ func openRegular(path string, flags int) (*os.File, error) {
 	return os.OpenFile(path, flags|noFollow, 0o600)
 }
 
+// sealed reports whether a file is finished; see seal.
+func sealed(info fs.FileInfo) bool { return info.Mode().Perm()&0o200 == 0 }
+
 // displaced reports whether path no longer names f.
 func displaced(f *os.File, path string) bool {
 	have, err := f.Stat()

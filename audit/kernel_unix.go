@@ -32,8 +32,9 @@ func tryLock(f *os.File, shared bool) (bool, error) {
 
 func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
-// measure returns the size of f, and whether the file still has a name.
-func measure(f *os.File) (size int64, named bool, err error) {
+// measure returns the size of f, and whether it may grow: it still has a name
+// and is not sealed.
+func measure(f *os.File) (size int64, growing bool, err error) {
 	var st unix.Stat_t
 	for {
 		err = unix.Fstat(int(f.Fd()), &st)
@@ -44,8 +45,14 @@ func measure(f *os.File) (size int64, named bool, err error) {
 	if err != nil {
 		return 0, false, &os.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
-	return st.Size, st.Nlink > 0, nil
+	return st.Size, st.Nlink > 0 && st.Mode&unix.S_IWUSR != 0, nil
 }
+
+// seal marks f as finished, for all processes that have it open.
+func seal(f *os.File) error { return f.Chmod(0o400) }
+
+// unseal undoes seal.
+func unseal(f *os.File) error { return f.Chmod(0o600) }
 
 // truncate cuts f to size, and gives back what was reserved beyond.
 func truncate(f *os.File, size int64) error { return f.Truncate(size) }

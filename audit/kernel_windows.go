@@ -35,13 +35,16 @@ func unlock(f *os.File) {
 	_ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
 }
 
-func measure(f *os.File) (size int64, named bool, err error) {
+func measure(f *os.File) (size int64, growing bool, err error) {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info); err != nil {
 		return 0, false, &os.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
-	return int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow), info.NumberOfLinks > 0, nil
+	return int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow), info.NumberOfLinks > 0 && info.FileAttributes&windows.FILE_ATTRIBUTE_READONLY == 0, nil
 }
+
+func seal(f *os.File) error   { return os.Chmod(f.Name(), 0o400) }
+func unseal(f *os.File) error { return os.Chmod(f.Name(), 0o600) }
 
 // truncate opens the file anew: a handle that appends may not cut.
 func truncate(f *os.File, size int64) error { return os.Truncate(f.Name(), size) }

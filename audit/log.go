@@ -53,7 +53,6 @@ type Log struct {
 	// What is known of the log; another process may have gone on since.
 	file     *os.File // the newest file; nil: unknown
 	last     head     // its name, and the last line
-	lastText headText // last, as the head file has it
 	size     int64    // of file
 	dayEnd   time.Time
 	reserved int64 // bytes of file set aside, from its start
@@ -120,8 +119,8 @@ func (l *Log) Reserve() error {
 		return l.closedError()
 	}
 	if l.file != nil && len(l.notes) == 0 && l.lost == 0 {
-		size, named, err := measure(l.file)
-		if err == nil && named && size+reserveLow <= l.reserved {
+		size, growing, err := measure(l.file)
+		if err == nil && growing && size+reserveLow <= l.reserved {
 			return nil
 		}
 	}
@@ -236,11 +235,8 @@ func (l *Log) settleDisk() error {
 
 func (l *Log) putHead(h head) error {
 	t := h.text()
-	if _, err := l.lock.WriteAt(t[:], 0); err != nil {
-		return err
-	}
-	l.lastText = t
-	return nil
+	_, err := l.lock.WriteAt(t[:], 0)
+	return err
 }
 
 // rotate begins the next file. If that fails, lines go on into the old one:
@@ -257,7 +253,7 @@ func (l *Log) rotate(now time.Time) {
 		return
 	}
 	next := head{seq: l.last.seq, hash: l.last.hash, file: name.String()}
-	if err := l.putHead(next); err != nil {
+	if !l.hand(next) {
 		f.Close()
 		_ = os.Remove(f.Name())
 		return
@@ -269,6 +265,22 @@ func (l *Log) rotate(now time.Time) {
 	if err := errors.Join(truncate(old, size), old.Sync(), old.Close()); err != nil {
 		l.notes = append(l.notes, fmt.Sprintf("lines of %s may not survive a power cut: %v", filepath.Base(old.Name()), err))
 	}
+}
+
+// hand tells all processes that lines now go on in another file.
+func (l *Log) hand(next head) bool {
+	if err := seal(l.file); err != nil {
+		return false
+	}
+	// Where modes are not kept, the others could not know.
+	if _, growing, err := measure(l.file); err == nil && !growing {
+		if err := l.putHead(next); err == nil {
+			return true
+		}
+	}
+	_ = unseal(l.file)
+	_ = l.putHead(l.last)
+	return false
 }
 
 // createFile makes a new file and sets space aside for it.
@@ -288,7 +300,7 @@ func (l *Log) createFile(name fileName) (*os.File, error) {
 // take makes f, which ends at size with the line that h names, the newest file.
 func (l *Log) take(f *os.File, h head, size int64) {
 	name, _ := parseName(h.file)
-	l.file, l.last, l.lastText, l.size = f, h, h.text(), size
+	l.file, l.last, l.size = f, h, size
 	l.dayEnd, l.reserved = name.end(), 0
 }
 
