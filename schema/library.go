@@ -3,7 +3,8 @@ package schema
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -53,7 +54,7 @@ func compileAs(t *tree, draft int) (lib *library, warnings []string, err error) 
 			lib, err = nil, fmt.Errorf("schema: cannot be compiled: %v", r)
 		}
 	}()
-	w := &warner{}
+	w := &warner{strict: t.opts.Formats}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(drafts[draft])
 	c.UseLoader(loader{t.opts.Load})
@@ -68,6 +69,10 @@ func compileAs(t *tree, draft int) (lib *library, warnings []string, err error) 
 		w.add("/$schema: is not a draft that is known: read as draft %d", draft)
 		delete(obj, "$schema")
 	}
+	for _, path := range t.unread {
+		w.add("%s: the pattern %q is not enforced", pointer(append(slices.Clone(path[:len(path)-1]), "patternProperties")), path[len(path)-1])
+		dropPattern(doc, path)
+	}
 	if err := c.AddResource(rootURL, doc); err != nil {
 		return nil, nil, compileError(err)
 	}
@@ -75,7 +80,27 @@ func compileAs(t *tree, draft int) (lib *library, warnings []string, err error) 
 	if err != nil {
 		return nil, nil, compileError(err)
 	}
+	w.sealed = true
 	return &library{sch: sch, draft: draft, compiler: c}, w.warnings, nil
+}
+
+// dropPattern takes a patternProperties entry that cannot be read out of the
+// schema at path, and what would forbid the members that it may have allowed.
+func dropPattern(doc any, path []string) {
+	at := doc
+	for _, tok := range path[:len(path)-1] {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[tok]
+		case []any:
+			i, _ := strconv.Atoi(tok)
+			at = v[i]
+		}
+	}
+	obj := at.(map[string]any)
+	delete(obj["patternProperties"].(map[string]any), path[len(path)-1])
+	delete(obj, "additionalProperties")
+	delete(obj, "unevaluatedProperties")
 }
 
 // ignoreFormats makes every format a remark, which draft 7 and older do not
@@ -107,33 +132,6 @@ func (l loader) Load(url string) (any, error) {
 		return nil, err
 	}
 	return v.any(), nil
-}
-
-// warner reads patterns, and remembers those it cannot read.
-type warner struct {
-	warnings []string
-	seen     map[string]bool
-}
-
-func (w *warner) add(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if w.seen[text] {
-		return
-	}
-	if w.seen == nil {
-		w.seen = map[string]bool{}
-	}
-	w.seen[text] = true
-	w.warnings = append(w.warnings, text)
-}
-
-func (w *warner) compile(pattern string) (jsonschema.Regexp, error) {
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		w.add("the pattern %q is not enforced: %v", pattern, err)
-		return anything(pattern), nil
-	}
-	return re, nil
 }
 
 // anything is a pattern that is not enforced.

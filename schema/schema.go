@@ -71,7 +71,7 @@ func checkSyntax(raw []byte) error {
 	if i == len(raw) {
 		return errors.New("schema: is empty: write {} for one that accepts everything")
 	}
-	sc := scanner{doc: raw, depth: maxSchemaDepth}
+	sc := scanner{doc: raw, depth: maxSchemaDepth, loose: true}
 	if end, ok := sc.skip(i); !ok || skipSpace(raw, end) != len(raw) {
 		if _, _, err := parse(raw, maxSchemaDepth); err != nil {
 			return fmt.Errorf("schema: %w", err)

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,9 @@ type tree struct {
 	subs  int
 	local bool              // no $id but at the root, no dynamic references
 	named map[string]*value // by "#anchor", and by $id
+	// unread are the objects that hold a patternProperties whose pattern cannot
+	// be read, as paths.
+	unread [][]string
 }
 
 func newTree(raw []byte, o Options) (*tree, error) {
@@ -62,6 +66,13 @@ func (t *tree) survey(v *value, path []string) error {
 		return err
 	}
 	t.name(v, len(path) == 0)
+	if pp := v.member("patternProperties"); pp != nil {
+		for _, kid := range pp.kids {
+			if _, err := readPattern(kid.key); err != nil {
+				t.unread = append(t.unread, append(slices.Clone(path), kid.key))
+			}
+		}
+	}
 	var err error
 	eachSub(v, func(keyword, key string, sub *value) {
 		if err != nil {
@@ -176,10 +187,10 @@ func (t *tree) ref(v *value) *value {
 }
 
 func (t *tree) lookup(ref string) *value {
-	if v := t.named[ref]; v != nil {
+	base, frag, _ := strings.Cut(ref, "#")
+	if v := t.named[ref]; v != nil && (base != "" || !strings.HasPrefix(frag, "/")) {
 		return v
 	}
-	base, frag, _ := strings.Cut(ref, "#")
 	at := t.root
 	if base != "" {
 		if at = t.resource(base); at == nil {
