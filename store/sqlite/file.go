@@ -20,12 +20,14 @@ const (
 	// version is of the schema below, in the header too. A higher one is
 	// refused.
 	version = 1
-	schema  = `CREATE TABLE kv (
+	// WITHOUT ROWID would keep a value of more than 1,000 bytes out of its
+	// row, which makes a Get or Put of 2,000 bytes take twice the time.
+	schema = `CREATE TABLE kv (
 		bucket TEXT NOT NULL,
 		key    TEXT NOT NULL,
 		value  BLOB NOT NULL,
 		PRIMARY KEY (bucket, key)
-	) WITHOUT ROWID`
+	)`
 )
 
 // pragmas are set on every connection. The time SQLite itself waits for

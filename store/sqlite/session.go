@@ -46,14 +46,6 @@ func (c *session) exec(query string, args ...any) error {
 	return err
 }
 
-func (c *session) query(query string, args ...any) (*sql.Rows, error) {
-	s, err := c.stmt(query)
-	if err != nil {
-		return nil, err
-	}
-	return s.QueryContext(background, args...)
-}
-
 func (c *session) close() error {
 	var errs []error
 	for _, s := range c.stmts {

@@ -81,7 +81,7 @@ func (s *db) run(ctx context.Context, from pool, begin string, fn func(*tx) erro
 	}
 	open := true
 	defer func() { from.give(c, open && c.exec("ROLLBACK") != nil) }()
-	if err := fn(&tx{c: c}); err != nil {
+	if err := fn(newTx(c)); err != nil {
 		return s.file.explain(err)
 	}
 	if err := c.exec("COMMIT"); err != nil {

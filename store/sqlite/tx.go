@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"slices"
 
 	"github.com/helve-ai/helve/store"
 )
@@ -14,27 +13,26 @@ const (
 	deleteSQL = "DELETE FROM kv WHERE bucket = ? AND key = ?"
 )
 
-// A scan reads ahead so many rows, first and at most, and about so many bytes.
-const (
-	firstPage = 16
-	lastPage  = 1024
-	pageBytes = 1 << 20
-)
+// pageBytes is the size of values at which a page of a scan ends early.
+const pageBytes = 1 << 20
 
-// tx is one transaction, and the scans that are under way in it.
+// tx is one transaction, on a session that is in one.
 type tx struct {
-	c     *session
-	scans []*scan
+	*session
+	pages store.Pages
 }
 
 var _ store.Tx = (*tx)(nil)
 
-func (t *tx) Get(bucket, key string) ([]byte, error) {
-	s, err := t.c.stmt(getSQL)
+func newTx(c *session) *tx {
+	return &tx{c, store.Pages{Fetch: c.fetch}}
+}
+
+func (t *tx) Get(bucket, key string) (value []byte, err error) {
+	s, err := t.stmt(getSQL)
 	if err != nil {
 		return nil, err
 	}
-	var value []byte
 	err = s.QueryRowContext(background, bucket, key).Scan(&value)
 	if err == sql.ErrNoRows {
 		err = store.ErrNotFound
@@ -42,98 +40,48 @@ func (t *tx) Get(bucket, key string) ([]byte, error) {
 	return value, err
 }
 
+func (t *tx) Scan(bucket, prefix string, yield func(string, []byte) bool) error {
+	return t.pages.Scan(bucket, prefix, yield)
+}
+
 func (t *tx) Put(bucket, key string, value []byte) error {
-	if err := t.keep(bucket, key); err != nil {
+	if err := t.pages.Keep(bucket, key); err != nil {
 		return err
 	}
 	if value == nil {
 		value = []byte{} // nil would be NULL
 	}
-	return t.c.exec(putSQL, bucket, key, value)
+	return t.exec(putSQL, bucket, key, value)
 }
 
 func (t *tx) Delete(bucket, key string) error {
-	if err := t.keep(bucket, key); err != nil {
+	if err := t.pages.Keep(bucket, key); err != nil {
 		return err
 	}
-	return t.c.exec(deleteSQL, bucket, key)
+	return t.exec(deleteSQL, bucket, key)
 }
 
-// keep prepares scans for a change of key: what one has yet to read, it reads
-// now. That is rare, since most change what they have just been given.
-func (t *tx) keep(bucket, key string) error {
-	for _, s := range t.scans {
-		if s.bucket == bucket && s.from <= key && key < s.end {
-			if err := s.fill(-1, -1); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (t *tx) Scan(bucket, prefix string, yield func(string, []byte) bool) error {
-	s := &scan{c: t.c, bucket: bucket, from: prefix, end: store.PrefixEnd(prefix)}
-	t.scans = append(t.scans, s)
-	defer func() { t.scans = slices.DeleteFunc(t.scans, func(o *scan) bool { return o == s }) }()
-	for size := firstPage; ; size = min(2*size, lastPage) {
-		if err := s.fill(size, pageBytes); err != nil {
-			return err
-		}
-		if len(s.rows) == 0 {
-			return nil
-		}
-		for len(s.rows) > 0 {
-			r := s.rows[0]
-			s.rows = s.rows[1:]
-			if !yield(r.key, r.value) {
-				return nil
-			}
-		}
-	}
-}
-
-// A scan is a range of keys: rows have been read ahead, those in [from, end)
-// are still to be read. It is in pages because a statement that stays open
-// would see an undefined part of the writes made meanwhile.
-type scan struct {
-	c         *session
-	bucket    string
-	from, end string
-	rows      []row
-}
-
-type row struct {
-	key   string
-	value []byte
-}
-
-// fill reads ahead so many more rows, fewer if they have so many bytes; a
-// negative number is no limit.
-func (s *scan) fill(rows, bytes int) error {
-	if s.from >= s.end {
-		return nil
-	}
-	found, err := s.c.query(scanSQL, s.bucket, s.from, s.end, rows)
+// fetch is for store.Pages.
+func (c *session) fetch(bucket, from, end string, n int) (page []store.Entry, more bool, err error) {
+	s, err := c.stmt(scanSQL)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	defer found.Close()
-	n, size := 0, 0
-	for found.Next() {
-		var r row
-		if err := found.Scan(&r.key, &r.value); err != nil {
-			return err
+	rows, err := s.QueryContext(background, bucket, from, end, n)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	size := 0
+	for rows.Next() {
+		var e store.Entry
+		if err := rows.Scan(&e.Key, &e.Value); err != nil {
+			return nil, false, err
 		}
-		s.rows = append(s.rows, r)
-		s.from = r.key + "\x00" // the least key after it
-		n, size = n+1, size+len(r.value)
-		if bytes >= 0 && size >= bytes {
-			return nil
+		page = append(page, e)
+		if size += len(e.Value); n > 0 && size >= pageBytes {
+			return page, true, nil
 		}
 	}
-	if n < rows || rows < 0 {
-		s.from = s.end
-	}
-	return found.Err()
+	return page, len(page) == n, rows.Err()
 }
