@@ -40,16 +40,15 @@ func (r *Root) Resolve(name string, access Access) (Path, error) {
 	if err := w.judge(access); err != nil {
 		return Path{}, err
 	}
-	p := w.path()
 	if access == ToDelete {
 		if err := r.judgeTree(name, w.rel, w.st.mode); err != nil {
 			return Path{}, err
 		}
-		if w.st.mode&fs.ModeSymlink != 0 {
-			return p, r.judgeTarget(name, rules)
+		if err := r.judgeTarget(name, w.st.mode, rules); err != nil {
+			return Path{}, err
 		}
 	}
-	return p, nil
+	return w.path(), nil
 }
 
 func badRules(name string, err error) *Error {
@@ -307,7 +306,10 @@ func (s *rules) judge(name, rel string, mode fs.FileMode, asDir bool, access Acc
 }
 
 // judgeTarget refuses to delete a link that leads out of the root, or to what is blocked.
-func (r *Root) judgeTarget(name string, rules *rules) error {
+func (r *Root) judgeTarget(name string, mode fs.FileMode, rules *rules) error {
+	if mode&fs.ModeSymlink == 0 {
+		return nil
+	}
 	w := walker{root: r, rules: rules, name: name}
 	if err := w.walk(); err != nil {
 		return err
