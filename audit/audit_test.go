@@ -335,7 +335,7 @@ func TestRecovery(t *testing.T) {
 		}, "c7 c8 c9 (found the head missing or unreadable) c10", nil},
 		{"last edited", func(t *testing.T, dir string) {
 			rewrite(t, newest(dir), bytes.Replace(read(t, newest(dir)), []byte(`"c9"`), []byte(`"cX"`), 1))
-		}, "c7 c8 cX (found 1 altered or unreadable lines at the end; found lines 9 to 9 missing at the end: cut off, or lost in a power cut) c10",
+		}, "c7 c8 cX (found altered or unreadable lines at the end: 1; found lines 9 to 9 missing at the end: cut off, or lost in a power cut) c10",
 			[]string{".2.jsonl:3: line 9 was edited"}},
 		{"empty next file", func(t *testing.T, dir string) {
 			if err := os.WriteFile(path(dir, 3), nil, 0o600); err != nil {

@@ -169,30 +169,41 @@ func (l *Log) resume(f *os.File, name fileName, files []fileName, noted head, ok
 // openNewest opens the file to which lines are appended: the one that the head
 // names, or a later one with lines. It makes one if there is none.
 func (l *Log) openNewest(files []fileName, noted string) (fileName, *os.File, error) {
-	var name fileName
-	for i, file := range slices.Backward(files) {
-		info, err := os.Lstat(l.path(file.String()))
-		if err != nil {
-			return name, nil, err
-		}
-		if info.Size() > 0 || file.String() == noted {
-			name = file
-			if sealed(info) && i+1 < len(files) {
-				name = files[i+1] // begun, and never used
-			}
-			break
-		}
+	name, exists, err := l.pickNewest(files, noted)
+	if err != nil {
+		return name, nil, err
 	}
-	if name == (fileName{}) && len(files) > 0 {
-		name = files[len(files)-1]
-	}
-	if name == (fileName{}) {
-		name = nextFile(nil, l.now())
+	if !exists {
 		f, err := l.createFile(name)
 		return name, f, err
 	}
 	f, err := openRegular(l.path(name.String()), os.O_RDWR|os.O_APPEND)
 	return name, f, err
+}
+
+func (l *Log) pickNewest(files []fileName, noted string) (name fileName, exists bool, err error) {
+	for i, file := range slices.Backward(files) {
+		info, err := os.Lstat(l.path(file.String()))
+		if err != nil {
+			return name, false, err
+		}
+		if info.Size() == 0 && file.String() != noted {
+			continue
+		}
+		switch {
+		case !sealed(info):
+			return file, true, nil
+		case i+1 < len(files):
+			return files[i+1], true, nil // begun, and never used
+		case file.String() == noted:
+			return file, true, nil // not for us to make writable
+		}
+		return nextFile(files, l.now()), false, nil
+	}
+	if len(files) > 0 {
+		return files[len(files)-1], true, nil
+	}
+	return nextFile(nil, l.now()), false, nil
 }
 
 // mend makes f end with a whole line, and returns its size then.
@@ -265,7 +276,7 @@ func lastLine(dir string, files []fileName, newest fileName) (last head, bad int
 // Lines that are gone leave a gap: the chain goes on from the last of them.
 func reconcile(found head, bad int, noted head, ok bool, known head) (state head, notes []string) {
 	if bad > 0 {
-		notes = append(notes, fmt.Sprintf("found %d altered or unreadable lines at the end", bad))
+		notes = append(notes, fmt.Sprintf("found altered or unreadable lines at the end: %d", bad))
 	}
 	if !ok && (found.seq > 0 || known.seq > 0) {
 		notes = append(notes, "found the head missing or unreadable")

@@ -84,7 +84,7 @@ func TestFileLimit(t *testing.T) {
 	fmt.Sscanf(got[1], "appended: %d", &n)
 	list := records(t, dir, audit.Filter{})
 	wantClean(t, dir, n+2)
-	if tail := calls(list[n:]); n == 0 || !strings.HasPrefix(tail, "(2 lines could not be written; the first: audit: write ") || !strings.HasSuffix(tail, ") after") {
+	if tail := calls(list[n:]); n == 0 || !strings.HasPrefix(tail, "(lines that could not be written: 2; the first: audit: write ") || !strings.HasSuffix(tail, ") after") {
 		t.Errorf("after %d lines: %s", n, tail)
 	}
 }
@@ -159,7 +159,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	appendCalls(t, l, 1, 1)
-	if tail := calls(records(t, dir, audit.Filter{})[n:]); !strings.HasPrefix(tail, "(1 lines could not be written; ") || !strings.HasSuffix(tail, " c1") {
+	if tail := calls(records(t, dir, audit.Filter{})[n:]); !strings.HasPrefix(tail, "(lines that could not be written: 1; ") || !strings.HasSuffix(tail, " c1") {
 		t.Errorf("after the full disk: %s", tail)
 	}
 	wantClean(t, dir, n+2)
@@ -213,7 +213,7 @@ func TestFolderReplaced(t *testing.T) {
 	}
 	appendCalls(t, l, 6, 6)
 	wantClean(t, dir, 5)
-	if got := calls(records(t, dir, audit.Filter{})); !strings.HasPrefix(got, "c1 c2 c3 (2 lines could not be written; ") || !strings.HasSuffix(got, " c6") {
+	if got := calls(records(t, dir, audit.Filter{})); !strings.HasPrefix(got, "c1 c2 c3 (lines that could not be written: 2; ") || !strings.HasSuffix(got, " c6") {
 		t.Error(got)
 	}
 }
@@ -247,5 +247,22 @@ func TestNoPermission(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), path(dir, 0)) || !strings.Contains(err.Error(), "give this user the right to write") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// Lines do not go on in a finished file, even if the one after it is gone.
+func TestFinishedFilesStayFinished(t *testing.T) {
+	dir := filled(t)
+	finished := string(read(t, path(dir, 1)))
+	if err := os.Remove(path(dir, 2)); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, dir, audit.Options{})
+	appendCalls(t, l, 10, 10)
+	if string(read(t, path(dir, 1))) != finished {
+		t.Error("a finished file has changed")
+	}
+	if r := records(t, dir, audit.Filter{Newest: true, Limit: 1})[0]; r.Call != "c10" || r.File != filepath.Base(path(dir, 2)) {
+		t.Errorf("the last line is %s in %s", r.Call, r.File)
 	}
 }

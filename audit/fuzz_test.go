@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,11 +34,6 @@ func FuzzAppend(f *testing.F) {
 	} {
 		f.Add("a\"\\\n\x00\xff\u0085\U0001F600", []byte(args), int64(5))
 	}
-	l, err := audit.Open(f.TempDir(), audit.Options{MaxBytes: 4096})
-	if err != nil {
-		f.Fatal(err)
-	}
-	l.Close()
 	f.Fuzz(func(t *testing.T, text string, args []byte, n int64) {
 		dir := t.TempDir()
 		l, err := audit.Open(dir, audit.Options{})
@@ -91,4 +88,36 @@ func checkArgs(t *testing.T, args, got []byte) {
 	if a, b := decode(t, args), decode(t, got); !reflect.DeepEqual(a, b) {
 		t.Fatalf("%q became %q", args, got)
 	}
+}
+
+// Any change of a file is found, and the log can be read and goes on after it.
+func FuzzDamage(f *testing.F) {
+	f.Add(uint16(0), uint16(0), []byte("x"))
+	f.Add(uint16(100), uint16(1), []byte("y"))
+	f.Add(uint16(200), uint16(300), []byte{})
+	f.Add(uint16(0), uint16(5000), []byte("\n\n{}\n"))
+	f.Add(uint16(5000), uint16(0), []byte("{\"seq\":4,\"time\":\"\""))
+	f.Add(uint16(5000), uint16(0), []byte(strings.Repeat("\"}\n", 100)))
+	f.Fuzz(func(t *testing.T, at, cut uint16, insert []byte) {
+		dir := t.TempDir()
+		l := open(t, dir, audit.Options{})
+		appendCalls(t, l, 1, 3)
+		l.Close()
+		whole := read(t, path(dir, 0))
+		from := min(int(at), len(whole))
+		to := min(from+int(cut), len(whole))
+		damaged := slices.Concat(whole[:from], insert, whole[to:])
+		rewrite(t, path(dir, 0), damaged)
+		r, err := audit.Verify(dir)
+		if err != nil || (len(r.Problems) == 0) != bytes.Equal(whole, damaged) {
+			t.Fatalf("%q: %v %v", damaged, r, err)
+		}
+		l = open(t, dir, audit.Options{})
+		appendCalls(t, l, 4, 4)
+		for r, err := range audit.Query(dir, audit.Filter{Newest: true, Limit: 1}) {
+			if err != nil || r.Call != "c4" {
+				t.Fatal(r, err)
+			}
+		}
+	})
 }

@@ -183,7 +183,7 @@ func (l *Log) append(e *Entry) error {
 func (l *Log) settle(now time.Time) error {
 	told := l.notes
 	if l.lost > 0 {
-		told = append(told[:len(told):len(told)], fmt.Sprintf("%d lines could not be written; the first: %v", l.lost, l.why))
+		told = append(told[:len(told):len(told)], fmt.Sprintf("lines that could not be written: %d; the first: %v", l.lost, l.why))
 	}
 	if len(told) == 0 {
 		return nil

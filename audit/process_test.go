@@ -88,6 +88,11 @@ func TestProcessesShareOneChain(t *testing.T) {
 		cmd, out := start(t, "some", dir, strconv.Itoa(i))
 		cmds, outs = append(cmds, cmd), append(outs, out)
 	}
+	for range 10 { // what is read meanwhile is whole, too
+		if r, err := audit.Verify(dir); err != nil || len(r.Problems) > 0 {
+			t.Error(r.Problems, err)
+		}
+	}
 	for i, cmd := range cmds {
 		for outs[i].Scan() {
 			t.Error(outs[i].Text())
