@@ -1,0 +1,91 @@
+package command
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// Prepare returns how a permitted part is to be run: its arguments with
+// harmless options in place of some, and with those that switch off programs
+// named by a repository's or project's configuration; and settings NAME=VALUE
+// to add to the environment, over whatever stands there. The lesser profile's
+// form is used when two fit. For a part that no profile permits it returns nil.
+//
+// The runner must add the rest: an environment without the caller's variables
+// (LD_PRELOAD, GIT_EXTERNAL_DIFF, PYTHONPATH, POSIXLY_CORRECT, …), and a PATH of
+// trusted directories.
+func Prepare(part Part) (argv, env []string) {
+	r, err := Rules{Profile: Full, Resolve: func(string) error { return nil }}.judge(part)
+	if err != nil {
+		return nil, nil
+	}
+	argv = slices.Concat(part.Argv[:1], r.program.Insert, r.globals, r.words, r.shape.Insert, r.rest)
+	return argv, slices.Concat(r.program.Env, r.shape.Env)
+}
+
+// Expand replaces the part's globs by the names in fsys that match, sorted, as
+// a shell would; a glob that nothing matches stays as it is. fsys is the
+// working directory of the run; with the file system of an [os.Root], links
+// that lead outside are left out. Names that begin with "-" are written "./-".
+//
+// Judge the expanded part again before running it: only then are the names
+// themselves checked.
+func Expand(part Part, fsys fs.FS) Part {
+	out := Part{Joined: part.Joined}
+	for i, arg := range part.Argv {
+		pattern, wild := part.glob(i)
+		names := matches(fsys, pattern)
+		if !wild || len(names) == 0 {
+			out.Argv = append(out.Argv, arg)
+			continue
+		}
+		out.Argv = append(out.Argv, names...)
+	}
+	return out
+}
+
+// matches returns the names of existing files that the pattern matches.
+func matches(fsys fs.FS, pattern string) []string {
+	prefix := ""
+	for strings.HasPrefix(pattern, "./") {
+		pattern, prefix = pattern[2:], "./"
+	}
+	if pattern == "" || !fs.ValidPath(pattern) {
+		return nil
+	}
+	found, err := fs.Glob(fsys, pattern)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, name := range found {
+		if !sameDots(pattern, name) {
+			continue
+		}
+		if _, err := fs.Stat(fsys, name); err != nil {
+			continue
+		}
+		if prefix == "" && strings.HasPrefix(name, "-") {
+			name = "./" + name
+		}
+		names = append(names, prefix+name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sameDots reports whether hidden names were asked for by their dot.
+func sameDots(pattern, name string) bool {
+	for {
+		if strings.HasPrefix(name, ".") && !strings.HasPrefix(strings.TrimPrefix(pattern, `\`), ".") {
+			return false
+		}
+		_, restP, okP := strings.Cut(pattern, "/")
+		_, restN, okN := strings.Cut(name, "/")
+		if !okP || !okN {
+			return true
+		}
+		pattern, name = restP, restN
+	}
+}
