@@ -29,6 +29,14 @@ func (c *compiled) makeFast() {
 	}
 }
 
+// builder gives one that no one else uses.
+func (c *compiled) builder(lib *library) *builder {
+	if b, ok := c.builders.Get().(*builder); ok {
+		return b
+	}
+	return newBuilder(c.tree, lib.draft)
+}
+
 // newBuilder gives nil for schemas whose references or dialect need the
 // library.
 func newBuilder(t *tree, draft int) *builder {

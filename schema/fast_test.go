@@ -243,3 +243,62 @@ func BenchmarkParseNine(b *testing.B) {
 		}
 	}
 }
+
+// coercionLaws: twice is as once; valid is the same slice; what comes out is
+// JSON if what went in was; a change is noted.
+func coercionLaws(t *testing.T, schema, doc string) (changed bool) {
+	s, err := Parse([]byte(schema))
+	if err != nil || s.Compile() != nil {
+		return false
+	}
+	in := []byte(doc)
+	out, notes := s.Coerce(in)
+	if string(in) != doc {
+		t.Fatalf("the document itself was changed:\nschema %s\ndoc %s", schema, doc)
+	}
+	same := len(in) == len(out) && (len(in) == 0 || &in[0] == &out[0])
+	if same != (len(notes) == 0) {
+		t.Errorf("same %v, but notes %q\nschema %s\ndoc %s\nout %s", same, notes, schema, doc, out)
+	}
+	if same {
+		return false
+	}
+	if s.Validate(in) == nil {
+		t.Errorf("valid, but coerced:\nschema %s\ndoc %s\nout %s", schema, doc, out)
+	}
+	if json.Valid(in) && !json.Valid(out) {
+		t.Errorf("made what is not JSON:\nschema %s\ndoc %s\nout %s", schema, doc, out)
+	}
+	if again, _ := s.Coerce(out); string(again) != string(out) {
+		t.Errorf("not the same when done twice:\nschema %s\ndoc   %s\nonce  %s\ntwice %s", schema, doc, out, again)
+	}
+	return true
+}
+
+func TestCoercionLaws(t *testing.T) {
+	changed := 0
+	for seed := range uint64(3000) {
+		g := newGenerator(seed)
+		schema := g.root()
+		for range 8 {
+			if coercionLaws(t, schema, g.document(3)) {
+				changed++
+			}
+		}
+	}
+	if changed < 500 {
+		t.Errorf("only %d documents changed: the test says little", changed)
+	}
+}
+
+func FuzzCoerceLaws(f *testing.F) {
+	f.Add(uint64(1), `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}`, `{"A":"1"}`)
+	f.Add(uint64(2), `{"type":"array","items":{"anyOf":[{"type":"boolean"},{"type":"null"}]}}`, `"[\"yes\"]"`)
+	f.Fuzz(func(t *testing.T, seed uint64, schema, doc string) {
+		coercionLaws(t, schema, doc)
+		g := newGenerator(seed)
+		made := g.root()
+		coercionLaws(t, made, doc)
+		coercionLaws(t, made, g.document(3))
+	})
+}

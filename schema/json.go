@@ -31,7 +31,7 @@ func (k kind) String() string { return kindNames[k] }
 type value struct {
 	doc        []byte
 	start, end int
-	keyStart   int // of the member's key, where the value is a member
+	keyStart   int // where the member's key stands; of an element, start
 	kind       kind
 	key        string
 	kids       []*value
@@ -254,6 +254,7 @@ func (p *parser) array(v *value) error {
 		if err != nil {
 			return err
 		}
+		kid.keyStart = kid.start
 		v.kids = append(v.kids, kid)
 	}
 	p.pos++

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,43 @@ type library struct {
 
 	mu       sync.Mutex // guards compiler and parts
 	compiler *jsonschema.Compiler
+	parts    map[*value]*jsonschema.Schema
+	paths    map[*value]string
+}
+
+// part gives the validator of a schema inside t, nil if there is none.
+func (l *library) part(t *tree, sch *value) (part *jsonschema.Schema) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if part, ok := l.parts[sch]; ok {
+		return part
+	}
+	if l.parts == nil {
+		l.parts, l.paths = map[*value]*jsonschema.Schema{}, map[*value]string{}
+		pathsOf(t.root, "", l.paths)
+	}
+	defer func() {
+		if recover() != nil {
+			part = nil
+		}
+		l.parts[sch] = part
+	}()
+	if path, ok := l.paths[sch]; ok {
+		part, _ = l.compiler.Compile(rootURL + "#" + (&url.URL{Path: path}).EscapedPath())
+	}
+	return part
+}
+
+// pathsOf notes the pointer of everything in v.
+func pathsOf(v *value, at string, into map[*value]string) {
+	into[v] = at
+	for i, kid := range v.kids {
+		tok := strconv.Itoa(i)
+		if v.kind == kObject {
+			tok = kid.key
+		}
+		pathsOf(kid, at+pointer([]string{tok}), into)
+	}
 }
 
 // rootURL names the schema to the library. It never leaves this package.
@@ -119,11 +157,11 @@ type loader struct {
 	load func(string) ([]byte, error)
 }
 
-func (l loader) Load(url string) (any, error) {
+func (l loader) Load(uri string) (any, error) {
 	if l.load == nil {
 		return nil, errors.New("references to other documents are not followed")
 	}
-	text, err := l.load(url)
+	text, err := l.load(uri)
 	if err != nil {
 		return nil, err
 	}

@@ -161,6 +161,7 @@ type compiled struct {
 
 	fastOnce sync.Once
 	fast     *rule
+	builders sync.Pool // of *builder, for coercion
 }
 
 // shared finds what equal schemas were compiled to, as long as one of them is
