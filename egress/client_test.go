@@ -449,7 +449,7 @@ func TestNoProxy(t *testing.T) {
 }
 
 func TestBodyCap(t *testing.T) {
-	bomb := gzipped(t, 64<<20)
+	bomb := gzipped(t, 8<<20)
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/bomb":
@@ -508,7 +508,7 @@ func TestBodyCap(t *testing.T) {
 		t.Errorf("reading on: %d, %v", n, err)
 	}
 	free := client(t, egress.Policy{AllowHosts: []string{addr}, MaxBody: -1})
-	if resp, err := get(t, free, "http://"+addr+"/bomb"); err != nil || len(resp.Body) != 64<<20 {
+	if resp, err := get(t, free, "http://"+addr+"/bomb"); err != nil || len(resp.Body) != 8<<20 {
 		t.Errorf("without a limit: %v", err)
 	}
 }

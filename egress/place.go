@@ -7,10 +7,10 @@ import (
 )
 
 // localSuffixes end names that are answered inside a network (RFC 6761,
-// RFC 6762, RFC 8375, and what routers and companies use).
+// RFC 6762, RFC 8375, and what routers, companies and clusters use).
 var localSuffixes = []string{
 	".localhost", ".local", ".internal", ".localdomain", ".home.arpa", ".in-addr.arpa", ".ip6.arpa",
-	".lan", ".home", ".corp", ".intranet", ".private",
+	".lan", ".home", ".corp", ".intranet", ".private", ".svc", ".consul",
 }
 
 // otherPorts are those of protocols into whose streams a request could be

@@ -122,7 +122,7 @@ func TestParseURLErrors(t *testing.T) {
 func TestCheckURLRefuses(t *testing.T) {
 	for _, raw := range []string{
 		"http://localhost/", "http://LOCALHOST:8080/", "http://a.localhost/", "http://printer.local/",
-		"http://metadata.google.internal/", "http://internal/", "http://intranet/", "http://router.lan/", "http://home.arpa/",
+		"http://metadata.google.internal/", "http://internal/", "http://intranet/", "http://router.lan/", "http://home.arpa/", "http://api.default.svc/",
 		"http://127.0.0.1/", "http://10.0.0.1/", "http://[::1]/", "http://[::]/", "http://0.0.0.0/",
 		"http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/", "http://[::127.0.0.1]/", "http://169.254.169.254/latest/meta-data/",
 		"http://example.com:22/", "https://example.com:25/", "http://93.184.216.34:6667/",
@@ -256,4 +256,14 @@ func FuzzCheckURL(f *testing.F) {
 			}
 		}
 	})
+}
+
+func BenchmarkCheckURL(b *testing.B) {
+	for _, raw := range []string{"https://example.com/a/b?c=d", "https://bücher.example/", "http://169.254.169.254/"} {
+		b.Run(raw, func(b *testing.B) {
+			for b.Loop() {
+				egress.CheckURL(raw)
+			}
+		})
+	}
 }
