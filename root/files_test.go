@@ -156,21 +156,43 @@ func TestSwappedMeanwhile(t *testing.T) {
 	}
 }
 
-// A folder that leaves with everything in it takes nothing along.
-func TestMovedMeanwhile(t *testing.T) {
+// A rule that is written after a path was judged applies to it all the same.
+func TestRuleMeanwhile(t *testing.T) {
+	r, dir := newRoot(t)
+	put(t, dir, "sub/f", "x")
+	p, target := resolve(t, r, "sub/f", root.ToDelete), resolve(t, r, "g", root.ToWrite)
+	put(t, dir, root.IgnoreFile, "sub/\n")
+	if _, err := r.ReadFile(p, 0); root.CodeOf(err) != root.Blocked {
+		t.Errorf("read: %v", err)
+	}
+	if err := r.WriteFileAtomic(p, nil, 0); root.CodeOf(err) != root.Blocked {
+		t.Errorf("write: %v", err)
+	}
+	if err := r.Remove(p); root.CodeOf(err) != root.Blocked {
+		t.Errorf("remove: %v", err)
+	}
+	if err := r.Rename(p, target); root.CodeOf(err) != root.Blocked {
+		t.Errorf("rename: %v", err)
+	}
+	if _, err := r.Stat(p); root.CodeOf(err) != root.Blocked {
+		t.Errorf("stat: %v", err)
+	}
+}
+
+// A root that is moved elsewhere is no longer the folder that calls may touch.
+func TestRootMovedAway(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells where an open folder lies")
 	}
 	r, dir := newRoot(t)
 	put(t, dir, "sub/f", "x")
-	put(t, dir, "keys/f", "x")
-	p := resolve(t, r, "sub/f", root.ToRead)
-	f, err := r.Open(p)
-	must(t, err)
-	defer f.Close()
-	put(t, dir, root.IgnoreFile, "sub/")
-	if _, err := r.Open(p); root.CodeOf(err) != root.Blocked {
-		t.Errorf("a rule that came since is not applied: %v", err)
+	p := resolve(t, r, "sub/f", root.ToWrite)
+	must(t, os.Rename(dir, dir+".moved"))
+	if data, err := r.ReadFile(p, 0); root.CodeOf(err) != root.Changed {
+		t.Errorf("read %q, %v; want it refused as changed", data, err)
+	}
+	if err := r.WriteFileAtomic(p, []byte("y"), 0); root.CodeOf(err) != root.Changed {
+		t.Errorf("write: %v; want it refused as changed", err)
 	}
 }
 

@@ -192,7 +192,7 @@ func randomPaths(rng *rand.Rand, n int) []string {
 
 func TestIgnoreAgreesWithGitAtRandom(t *testing.T) {
 	needGit(t)
-	seeds, perSeed := 6, 40
+	seeds, perSeed := 5, 25
 	if os.Getenv("HELVE_TEST_LONG") != "" {
 		seeds, perSeed = 60, 400
 	}
@@ -231,4 +231,21 @@ func FuzzIgnoreAgreesWithGit(f *testing.F) {
 			t.Errorf("rules %q, path %q: excluded = %v, git says %v", rules, path, got, want)
 		}
 	})
+}
+
+// A pattern may be written to make its matcher try for ever; this test ends only when it does not.
+func TestHostilePatterns(t *testing.T) {
+	deep := strings.TrimSuffix(strings.Repeat("a/", 60), "/")
+	for _, rules := range []string{
+		strings.Repeat("**/", 60) + "b", strings.Repeat("**/a/", 30) + "b", strings.Repeat("a*", 60) + "b", strings.Repeat("**a", 40) + "b", "/" + strings.Repeat("*a*/", 40) + "b",
+		strings.Repeat("**/*a*/", 30) + "b", strings.Repeat("*?", 60) + "b", "x/" + strings.Repeat("[a]*", 60) + "b", strings.Repeat("a/**/", 40) + "**b",
+	} {
+		excluded, err := root.Excluded(rules, false)
+		must(t, err)
+		for _, path := range []string{deep, strings.Repeat("a", 200), "x/" + strings.Repeat("a", 200)} {
+			if excluded(path, false) {
+				t.Errorf("rules %q exclude %q", rules, path)
+			}
+		}
+	}
 }

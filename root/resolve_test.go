@@ -218,3 +218,39 @@ func TestClosed(t *testing.T) {
 		t.Error("a closed root reads")
 	}
 }
+
+// Whatever the name, what Resolve returns lies in the root, is free of links and stays what it is.
+func FuzzResolve(f *testing.F) {
+	outer, err := filepath.EvalSymlinks(f.TempDir())
+	must(f, err)
+	dir := filepath.Join(outer, "ws")
+	put(f, outer, "secret.txt", "outside")
+	put(f, dir, "a/b/c", "x")
+	put(f, dir, "d", "x")
+	link(f, dir, "a/b", "l")
+	link(f, dir, "..", "up")
+	link(f, dir, "../d", "a/u")
+	link(f, dir, dir, "r")
+	r, err := root.Open(dir)
+	must(f, err)
+	f.Cleanup(func() { r.Close() })
+	for _, name := range []string{"a/b/c", "l/../u", "up/ws/d", "r/l/c", "../ws", "a//b/./..", "r/r/../secret.txt", "~/x", "a/none/../x", "\x00"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		p, err := r.Resolve(name, root.ToWrite)
+		if err != nil {
+			return
+		}
+		if !fs.ValidPath(p.Rel) || p.Abs != filepath.Join(dir, p.Rel) {
+			t.Fatalf("%q: %+v lies outside, or is not clean", name, p)
+		}
+		if real, err := filepath.EvalSymlinks(p.Abs); p.Exists && (err != nil || real != p.Abs) {
+			t.Fatalf("%q: %q still goes through a link, to %q (%v)", name, p.Abs, real, err)
+		}
+		again, err := r.Resolve("./"+p.Rel, root.ToWrite)
+		if again.Mode = p.Mode; err != nil || again != p {
+			t.Fatalf("%q: %+v resolves again to %+v, %v", name, p, again, err)
+		}
+	})
+}

@@ -236,11 +236,10 @@ func (d *dir) sync() error {
 	return d.with("sync", d.path, func(fd int) error { return unix.Fsync(fd) })
 }
 
-// adopt gives f the owner and the permissions of the file that it is about to replace. The owner is kept where the
-// process may do so.
+// adopt gives f the permissions of the file that it is about to replace, and its owner where the process may give it.
 func adopt(f *os.File, st stat) error {
-	if own := os.Getuid(); own == 0 {
-		if err := f.Chown(int(st.uid), int(st.gid)); err != nil {
+	if os.Geteuid() == 0 {
+		if err := f.Chown(int(st.uid), int(st.gid)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}

@@ -87,8 +87,11 @@ func (g glob) star(pattern string, p int, text string) (next place, result int, 
 	}
 	slashes := !g.path
 	if g.path && p-first > 1 && wholeComponent(pattern, first, p) {
-		if at(pattern, p) == '/' && g.wild(pattern, p+1, text) == wildMatch {
-			return place{}, wildMatch, true
+		if at(pattern, p) == '/' {
+			// What aborts here aborts at every later start as well; git tries them all, in exponential time.
+			if result := g.wild(pattern, p+1, text); result == wildMatch || result == wildAbort {
+				return place{}, result, true
+			}
 		}
 		slashes = true
 	}
