@@ -25,7 +25,7 @@ func (s *Schema) Coerce(doc []byte) (out []byte, notes []string) {
 		return doc, nil
 	}
 	v, dups, err := parse(doc, maxDocDepth)
-	if err != nil || len(dups) > 0 || lib.validate(v.any()) == nil {
+	if err != nil || len(dups) > 0 || c.tree.knotty && c.tree.tooHard(v) || lib.validate(v.any()) == nil {
 		return doc, nil
 	}
 	co := &coercer{c: c, lib: lib, build: c.builder(lib)}

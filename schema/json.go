@@ -520,11 +520,18 @@ func unescape(c byte) byte {
 
 // quote writes s as a JSON string without escaping what only HTML minds.
 func quote(s string) []byte {
+	text, err := marshal(s)
+	if err != nil {
+		panic("schema: a string that cannot be written: " + err.Error())
+	}
+	return text
+}
+
+// marshal writes v on one line, without escaping what only HTML minds.
+func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		panic("schema: a string that cannot be written: " + err.Error())
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
 }

@@ -112,11 +112,11 @@ func compileAs(t *tree, draft int) (lib *library, warnings []string, err error) 
 		dropPattern(doc, path)
 	}
 	if err := c.AddResource(rootURL, doc); err != nil {
-		return nil, nil, compileError(err)
+		return nil, nil, compileError(t, err)
 	}
 	sch, err := c.Compile(rootURL)
 	if err != nil {
-		return nil, nil, compileError(err)
+		return nil, nil, compileError(t, err)
 	}
 	w.sealed = true
 	return &library{sch: sch, draft: draft, compiler: c}, w.warnings, nil
@@ -179,12 +179,12 @@ func (a anything) String() string          { return string(a) }
 func (a anything) MatchString(string) bool { return true }
 
 // compileError says in our words what the library could not compile.
-func compileError(err error) error {
+func compileError(t *tree, err error) error {
 	var bad *jsonschema.SchemaValidationError
 	if errors.As(err, &bad) {
 		var verr *jsonschema.ValidationError
 		if errors.As(bad.Err, &verr) {
-			if ps := problemsOf(verr, nil); len(ps) > 0 {
+			if ps := problemsOf(verr, nil, t.root); len(ps) > 0 {
 				return fmt.Errorf("schema: %s", ps[0])
 			}
 		}

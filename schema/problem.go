@@ -1,11 +1,8 @@
 package schema
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -60,41 +57,21 @@ func (c *compiled) validate(doc []byte) []Problem {
 	for _, p := range dups {
 		out = append(out, Problem{Pointer: p, Message: "stands there twice", Expected: "each key once"})
 	}
+	if c.tree.knotty && c.tree.tooHard(v) {
+		return append(out, Problem{Message: fmt.Sprintf("cannot be checked: the schema would need more than %d steps", maxSteps)})
+	}
 	err = lib.validate(v.any())
 	var verr *jsonschema.ValidationError
 	switch {
 	case errors.As(err, &verr):
-		out = append(out, problemsOf(verr, v)...)
+		out = append(out, problemsOf(verr, c.tree, v)...)
 	case err != nil:
 		out = append(out, Problem{Message: err.Error()})
 	}
+	if len(out) == 0 {
+		return nil
+	}
 	return out[:min(len(out), maxProblems)]
-}
-
-// problemsOf turns the library's tree of errors into sentences about doc,
-// which may be nil.
-func problemsOf(err *jsonschema.ValidationError, doc *value) []Problem {
-	out := leaves(err, doc)
-	slices.SortStableFunc(out, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(strings.Count(a.Pointer, "/"), strings.Count(b.Pointer, "/")), cmp.Compare(a.Pointer, b.Pointer))
-	})
-	return slices.CompactFunc(out, func(a, b Problem) bool { return a == b })
-}
-
-func leaves(err *jsonschema.ValidationError, doc *value) []Problem {
-	if len(err.Causes) == 0 {
-		keyword := strings.Join(err.ErrorKind.KeywordPath(), "/")
-		return []Problem{{
-			Pointer: pointer(err.InstanceLocation),
-			Message: err.ErrorKind.LocalizedString(printer),
-			Keyword: keyword,
-		}}
-	}
-	var out []Problem
-	for _, c := range err.Causes {
-		out = append(out, leaves(c, doc)...)
-	}
-	return out
 }
 
 func didYouMean(name string, among []string) string {

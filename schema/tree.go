@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // tree is a schema's text, read: every place where a schema stands is known.
@@ -20,6 +21,10 @@ type tree struct {
 	// unread are the objects that hold a patternProperties whose pattern cannot
 	// be read, as paths.
 	unread [][]string
+	// knotty says that a value may be looked at very often: references go in
+	// circles, or branches multiply.
+	knotty   bool
+	patterns sync.Map // of what matches compiled
 }
 
 func newTree(raw []byte, o Options) (*tree, error) {
@@ -34,7 +39,35 @@ func newTree(raw []byte, o Options) (*tree, error) {
 	if t.draft = draftOf(root); t.draft == 0 {
 		t.draft = o.Draft
 	}
-	return t, t.survey(root, nil)
+	if err := t.survey(root, nil); err != nil {
+		return t, err
+	}
+	t.knotty = t.spread(root, map[*value]int{}) >= maxRuleCost
+	return t, nil
+}
+
+// spread counts the paths through the schemas below v, a circle as too many.
+func (t *tree) spread(v *value, known map[*value]int) int {
+	if v == nil || v.kind != kObject {
+		return 1
+	}
+	if n, ok := known[v]; ok {
+		return n
+	}
+	known[v] = maxRuleCost // until it is known, which is never in a circle
+	n := 1
+	for _, k := range refKeywords {
+		if ref, ok := v.member(k).str(); ok {
+			n = min(n+t.spread(t.lookup(ref), known), maxRuleCost)
+		}
+	}
+	eachSub(v, func(keyword, _ string, sub *value) {
+		if keyword != "$defs" && keyword != "definitions" {
+			n = min(n+t.spread(sub, known), maxRuleCost)
+		}
+	})
+	known[v] = n
+	return n
 }
 
 // draftOf reads $schema; 0 stands for none or one that is not known.
@@ -178,7 +211,7 @@ const maxRefs = 32
 
 // ref gives the schema that v's $ref names, or nil.
 func (t *tree) ref(v *value) *value {
-	for _, k := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
+	for _, k := range refKeywords {
 		if ref, ok := v.member(k).str(); ok {
 			return t.lookup(ref)
 		}

@@ -2,8 +2,8 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -67,83 +67,33 @@ type collector struct {
 	out  []Value
 }
 
+// maxPairs bounds the pairs of a schema and a value that are looked at.
+const maxPairs = 2_000_000
+
 func (c *collector) collect(sch, v *value, path []string) error {
 	if sch == nil || sch.kind != kObject || c.seen[visit{sch, v}] {
 		return nil
+	}
+	if len(c.seen) > maxPairs {
+		return errors.New("the schema and the document are too large together to look for roles")
 	}
 	c.seen[visit{sch, v}] = true
 	if role, ok := sch.member(roleKeyword).str(); ok {
 		c.add(Role(role), v, path)
 	}
-	for _, k := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
-		ref, ok := sch.member(k).str()
-		if !ok {
-			continue
-		}
-		target := c.t.lookup(ref)
-		if target == nil {
-			return fmt.Errorf("schema: the reference %q cannot be followed to look for roles", ref)
-		}
-		if err := c.collect(target, v, path); err != nil {
-			return err
-		}
-	}
 	var err error
-	eachSub(sch, func(keyword, key string, sub *value) {
-		if err == nil {
-			err = c.descend(sch, sub, keyword, key, v, path)
+	c.t.pairs(sch, v, func(sub, at *value, tok string) {
+		switch {
+		case err != nil:
+		case sub == nil:
+			err = fmt.Errorf("schema: the reference %q cannot be followed to look for roles", tok)
+		case at == v:
+			err = c.collect(sub, at, path)
+		default:
+			err = c.collect(sub, at, append(path, tok))
 		}
 	})
 	return err
-}
-
-// descend applies the schema that stands under keyword to the parts of v that
-// it may be about.
-func (c *collector) descend(sch, sub *value, keyword, key string, v *value, path []string) error {
-	switch keyword {
-	case "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies":
-		return c.collect(sub, v, path)
-	case "properties", "patternProperties", "additionalProperties", "unevaluatedProperties":
-		if v.kind != kObject {
-			return nil
-		}
-		for _, kid := range v.kids {
-			if !applies(sch, keyword, key, kid.key) {
-				continue
-			}
-			if err := c.collect(sub, kid, append(path, kid.key)); err != nil {
-				return err
-			}
-		}
-	case "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains":
-		if v.kind != kArray {
-			return nil
-		}
-		for i, kid := range v.kids {
-			if key != "" && key != fmt.Sprint(i) {
-				continue
-			}
-			if err := c.collect(sub, kid, append(path, fmt.Sprint(i))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// applies reports whether a member called name falls under a keyword of sch.
-// When in doubt it does.
-func applies(sch *value, keyword, key, name string) bool {
-	switch keyword {
-	case "properties":
-		return strings.EqualFold(key, name)
-	case "patternProperties":
-		re, err := regexp.Compile(key)
-		return err != nil || re.MatchString(name)
-	case "additionalProperties":
-		return sch.member("properties").member(name) == nil
-	}
-	return true
 }
 
 func (c *collector) add(role Role, v *value, path []string) {

@@ -8,6 +8,7 @@ import (
 // view is what several schemas ask of one value together, as far as coercion
 // looks: references and allOf are followed, anyOf and oneOf kept apart.
 type view struct {
+	t       *tree
 	parts   []*value
 	unions  [][]*value
 	kinds   uint8
@@ -20,7 +21,7 @@ type view struct {
 const maxParts = 64
 
 func (t *tree) view(draft int, schs []*value, inherited Role) *view {
-	w := &view{kinds: allKinds, role: inherited}
+	w := &view{t: t, kinds: allKinds, role: inherited}
 	for _, sch := range schs {
 		w.add(t, draft, sch)
 	}
@@ -114,7 +115,7 @@ func (w *view) patterned(p *value, name string, schs *[]*value) bool {
 	}
 	matched := false
 	for _, kid := range patterns.kids {
-		if re, err := readPattern(kid.key); err != nil || re.MatchString(name) {
+		if w.t.matches(kid.key, name) {
 			matched = true
 			*schs = append(*schs, kid)
 		}
