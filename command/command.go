@@ -70,6 +70,9 @@ func (p Part) String() string {
 	for i, arg := range p.Argv {
 		words[i] = quote(arg)
 	}
+	if len(words) > 0 && nameNeedsQuotes(p.Argv[0]) {
+		words[0] = "'" + strings.ReplaceAll(p.Argv[0], "'", `'\''`) + "'"
+	}
 	for _, g := range p.Globs {
 		words[g.Arg] = quoteGlob(g.Pattern)
 	}
@@ -93,6 +96,13 @@ func quote(arg string) string {
 		return arg
 	}
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+// nameNeedsQuotes reports whether a shell would take an unquoted first word for
+// something else than a program's name.
+func nameNeedsQuotes(name string) bool {
+	const keywords = " if then else elif fi do done case esac while until for in select function time coproc let declare typeset local export readonly nameref "
+	return strings.Contains(name, "=") || strings.Contains(keywords, " "+name+" ")
 }
 
 // quoteGlob quotes what a pattern holds beside its wildcards.

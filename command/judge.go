@@ -22,8 +22,12 @@ type Rules struct {
 
 // File is a file that a command names.
 type File struct {
-	Path  string
+	Path string
+	// Write says that the command changes the file.
 	Write bool
+	// Maybe says that the name is an argument of project code, which may be a
+	// file to read or to write, or none: "build" in npm run build.
+	Maybe bool
 }
 
 // Judge returns nil when p permits every part of line, which may be only one,
@@ -413,6 +417,12 @@ func (r *reading) values(name string, opt option) ([]string, *Refusal) {
 		if err := r.value(name, k, word); err != nil {
 			return nil, err
 		}
+		// A program that takes no options after an operand reads this as a file.
+		if r.given > 0 && looksLikePath(word) {
+			if err := r.file(File{Path: word}); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return r.part.Argv[from:r.at], nil
 }
@@ -430,28 +440,26 @@ func (r *reading) value(owner string, k kind, value string) *Refusal {
 		return r.refuse("value of "+owner, value, reason, "")
 	}
 	switch k.name {
-	case "path", "write", "rev":
-		return r.file(value, k.name == "write")
+	case "path", "rev":
+		return r.file(File{Path: value})
+	case "write":
+		return r.file(File{Path: value, Write: true})
 	case "dir":
-		err := r.file(value, false)
+		err := r.file(File{Path: value})
 		r.base = r.inBase(value)
 		return err
 	case "arg":
 		for _, p := range hiddenPaths(value) {
-			if err := r.file(p, true); err != nil {
+			if err := r.file(File{Path: p, Maybe: true}); err != nil {
 				return err
 			}
-		}
-	case "text", "format":
-		// A program that takes no options after an operand reads this as a file.
-		if r.given > 0 && strings.HasPrefix(owner, "-") && looksLikePath(value) {
-			return r.file(value, false)
 		}
 	}
 	return nil
 }
 
-func (r *reading) file(path string, write bool) *Refusal {
+func (r *reading) file(f File) *Refusal {
+	path := f.Path
 	if path == "-" {
 		return nil
 	}
@@ -463,7 +471,8 @@ func (r *reading) file(path string, write bool) *Refusal {
 			return r.refuse("path", path, n.reason, "")
 		}
 	}
-	r.files = append(r.files, File{Path: r.inBase(path), Write: write})
+	f.Path = r.inBase(path)
+	r.files = append(r.files, f)
 	return nil
 }
 
@@ -511,8 +520,8 @@ func (r *reading) loose(word string) *Refusal {
 	if strings.HasPrefix(word, "-") {
 		name, _, _ := strings.Cut(word, "=")
 		for refused, opt := range r.shape.compiled.options {
-			short := len(refused) == 2 && refused[0] == '-' && !strings.HasPrefix(word, "--") && strings.HasPrefix(word, refused)
-			abbreviated := len(name) > 3 && strings.HasPrefix(refused, name)
+			short := len(refused) == 2 && !strings.HasPrefix(word, "--") && strings.Contains(name, refused[1:])
+			abbreviated := len(name) > 3 && strings.HasPrefix(name, "--") && strings.HasPrefix(refused, name)
 			if opt.refused != "" && (name == refused || short || abbreviated) {
 				return r.refuse("option", word, opt.refused, "")
 			}
@@ -586,7 +595,7 @@ func (r *reading) readTest() *Refusal {
 			paths = []string{args[i-1], args[i+1]}
 		}
 		for _, p := range paths {
-			if err := r.file(p, false); p != "" && err != nil {
+			if err := r.file(File{Path: p}); p != "" && err != nil {
 				return err
 			}
 		}

@@ -79,13 +79,14 @@ func looksLikePath(text string) bool {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// hiddenPaths returns the pieces of an argument of project code that look like
-// paths outside the working directory: x, --opt=x, -ox, a:x, file:///x.
+// hiddenPaths returns what may be a path in an argument of project code: the
+// argument itself unless it is an option or an address, and the pieces of it
+// that look like paths outside the working directory (--opt=x, -ox, a:x).
 func hiddenPaths(arg string) []string {
-	if looksLikePath(arg) {
-		return []string{arg}
-	}
 	var found []string
+	if arg != "" && arg[0] != '-' && !strings.Contains(arg, "://") {
+		found = append(found, arg)
+	}
 	for _, piece := range pathPieces(arg) {
 		if looksLikePath(piece) {
 			found = append(found, piece)
@@ -99,14 +100,9 @@ func pathPieces(arg string) []string {
 	if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
 		pieces = append(pieces, arg[2:])
 	}
-	if rest, ok := strings.CutPrefix(strings.ToLower(arg), "file://"); ok {
-		pieces = append(pieces, "/"+strings.TrimLeft(rest, "/"))
+	if rest, ok := strings.CutPrefix(strings.ToLower(arg), "file:"); ok {
+		return append(pieces, "/"+strings.TrimLeft(rest, "/"))
 	}
-	if _, value, ok := strings.Cut(arg, "="); ok {
-		pieces = append(pieces, value)
-	}
-	if !strings.Contains(arg, "://") {
-		pieces = append(pieces, strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(":,;=@", r) })...)
-	}
-	return pieces
+	arg = strings.NewReplacer("https://", "", "http://", "").Replace(arg)
+	return append(pieces, strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(":,;=@", r) })...)
 }

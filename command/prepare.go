@@ -20,7 +20,7 @@ func Prepare(part Part) (argv, env []string) {
 	if err != nil {
 		return nil, nil
 	}
-	argv = slices.Concat(part.Argv[:1], r.program.Insert, r.globals, r.words, r.shape.Insert, r.rest)
+	argv = slices.Concat(part.Argv[:1], r.program.Insert, r.shape.Before, r.globals, r.words, r.shape.Insert, r.rest)
 	return argv, slices.Concat(r.program.Env, r.shape.Env)
 }
 

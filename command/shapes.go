@@ -23,7 +23,7 @@ var shapesYAML []byte
 // Kinds say what a value is: text (free), number, name (letters, digits and
 // _.+-), path (a file that is read), write (a file that is changed), dir (a
 // directory that later paths are relative to), rev (a revision or a path), arg
-// (an argument of project code: checked as a path where it looks like one),
+// (an argument of project code, which may be a path or hold one: --out=x),
 // /…/ (a regular expression that the value must match entirely), and format,
 // sed, awk, jq (little languages that are read and must be harmless).
 type Shape struct {
@@ -74,7 +74,9 @@ type Shape struct {
 	Ends string `yaml:"ends"`
 	// Never are regular expressions that no operand and no path may match, and why.
 	Never map[string]string `yaml:"never"`
-	// Insert are words that [Prepare] puts after the name.
+	// Before are words that [Prepare] puts after the program's name, and Insert
+	// those it puts after the words that belong to the name.
+	Before []string `yaml:"before"`
 	Insert []string `yaml:"insert"`
 	// Env are settings that [Prepare] asks for.
 	Env []string `yaml:"env"`
