@@ -125,7 +125,7 @@ func (b *builder) localRef(v *value) *value {
 	if !ok || ref == "" || ref[0] != '#' || ref != "#" && ref[1] != '/' {
 		return nil
 	}
-	return b.t.lookup(ref)
+	return b.t.lookup(v, ref)
 }
 
 func plainRule(r *rule) bool {

@@ -49,7 +49,7 @@ type coercer struct {
 
 // maxCoerceSteps bounds the trying of branches; a document that needs more is
 // left as it is.
-const maxCoerceSteps = 20_000
+const maxCoerceSteps = 200_000
 
 func (co *coercer) note(at string, role Role, from, to []byte, how string) {
 	if at == "" {
@@ -216,6 +216,12 @@ func (co *coercer) surelyValid(schs []*value, v *value) bool {
 func (co *coercer) valid(sch, v *value) bool {
 	if co.surelyValid([]*value{sch}, v) {
 		return true
+	}
+	if co.c.tree.knotty {
+		b := budget{co.c.tree, map[visit]int{}}
+		if co.steps += b.of(sch, v); co.steps > maxCoerceSteps {
+			return false
+		}
 	}
 	part := co.lib.part(co.c.tree, sch)
 	return part != nil && part.Validate(v.any()) == nil

@@ -168,7 +168,7 @@ func (co *coercer) shapeInside(w *view, v *value, at string) ([]byte, bool) {
 func (w *view) renames(v *value) map[string]string {
 	var missing, unknown []string
 	for _, name := range w.allRequired() {
-		if v.member(name) == nil && !slices.Contains(missing, name) {
+		if v.member(name) == nil && !slices.Contains(missing, name) && len(missing) < maxUnknown {
 			missing = append(missing, name)
 		}
 	}

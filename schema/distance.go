@@ -97,9 +97,10 @@ func nearness(a, b []rune) (int, bool) {
 		return 0, false
 	}
 	long, short := max(len(a), len(b)), min(len(a), len(b))
-	d := distance(a, b)
-	if d <= max(1, long/3) && d < short {
-		return d, true
+	if most := max(1, long/3); long-short <= most {
+		if d := distance(a, b); d <= most && d < short {
+			return d, true
+		}
 	}
 	if short >= 3 && (strings.Contains(string(a), string(b)) || strings.Contains(string(b), string(a))) {
 		return long, true

@@ -35,7 +35,11 @@ type value struct {
 	kind       kind
 	key        string
 	kids       []*value
+	index      map[string]*value // of an object with many members
 }
+
+// manyMembers is from where on an object has an index.
+const manyMembers = 32
 
 func (v *value) text() []byte { return v.doc[v.start:v.end:v.end] }
 
@@ -43,6 +47,9 @@ func (v *value) text() []byte { return v.doc[v.start:v.end:v.end] }
 func (v *value) member(key string) *value {
 	if v == nil || v.kind != kObject {
 		return nil
+	}
+	if v.index != nil {
+		return v.index[key]
 	}
 	for i := len(v.kids) - 1; i >= 0; i-- {
 		if v.kids[i].key == key {
@@ -318,12 +325,15 @@ func (p *parser) duplicates(v *value) {
 	if len(v.kids) < 2 {
 		return
 	}
-	seen := make(map[string]bool, len(v.kids))
+	seen := make(map[string]*value, len(v.kids))
 	for _, kid := range v.kids {
-		if seen[kid.key] && len(p.dups) < maxProblems {
+		if seen[kid.key] != nil && len(p.dups) < maxProblems {
 			p.dups = append(p.dups, pointer(append(p.path, kid.key)))
 		}
-		seen[kid.key] = true
+		seen[kid.key] = kid
+	}
+	if len(v.kids) >= manyMembers {
+		v.index = seen
 	}
 }
 

@@ -15,14 +15,17 @@ var refKeywords = []string{"$ref", "$dynamicRef", "$recursiveRef"}
 func (t *tree) pairs(sch, v *value, visit func(sub, at *value, tok string)) {
 	for _, k := range refKeywords {
 		if ref, ok := sch.member(k).str(); ok {
-			visit(t.lookup(ref), v, ref)
+			visit(t.lookup(sch, ref), v, ref)
 		}
+	}
+	if props := sch.member("properties"); props != nil && v.kind == kObject {
+		declared(props, v, visit)
 	}
 	eachSub(sch, func(keyword, key string, sub *value) {
 		switch keyword {
 		case "allOf", "anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "dependencies":
 			visit(sub, v, "")
-		case "properties", "patternProperties", "additionalProperties", "unevaluatedProperties":
+		case "patternProperties", "additionalProperties", "unevaluatedProperties":
 			if v.kind != kObject {
 				return
 			}
@@ -44,12 +47,34 @@ func (t *tree) pairs(sch, v *value, visit func(sub, at *value, tok string)) {
 	})
 }
 
+// declared visits the members of v that props names, in any case.
+func declared(props, v *value, visit func(sub, at *value, tok string)) {
+	if len(props.kids)*len(v.kids) <= 1<<12 {
+		for _, kid := range v.kids {
+			for _, sub := range props.kids {
+				if strings.EqualFold(sub.key, kid.key) {
+					visit(sub, kid, kid.key)
+				}
+			}
+		}
+		return
+	}
+	byName := map[string][]*value{}
+	for _, sub := range props.kids {
+		name := fold(sub.key)
+		byName[name] = append(byName[name], sub)
+	}
+	for _, kid := range v.kids {
+		for _, sub := range byName[fold(kid.key)] {
+			visit(sub, kid, kid.key)
+		}
+	}
+}
+
 // applies reports whether a member called name falls under a keyword of sch.
 // When in doubt it does.
 func (t *tree) applies(sch *value, keyword, key, name string) bool {
 	switch keyword {
-	case "properties":
-		return strings.EqualFold(key, name)
 	case "patternProperties":
 		return t.matches(key, name)
 	case "additionalProperties":

@@ -130,8 +130,7 @@ func (r *reporter) union(err *jsonschema.ValidationError, keyword string) []find
 		}
 		score := closeness(found, path)
 		allKind = allKind && score[0] == 2
-		allChoice = allChoice && len(found) == 1 && len(found[0].path) == len(path) && found[0].Expected != "" &&
-			slices.Contains([]string{"type", "const", "enum"}, found[0].Keyword)
+		allChoice = allChoice && score[0] == 1 && len(found) == 1
 		if e := found[0].Expected; !slices.Contains(wanted, e) {
 			wanted = append(wanted, e)
 		}
@@ -214,7 +213,7 @@ func (r *reporter) schemaAt(err *jsonschema.ValidationError) *value {
 	}
 	base, frag, _ := strings.Cut(err.SchemaURL, "#")
 	if base != rootURL {
-		return r.t.lookup(err.SchemaURL)
+		return r.t.lookup(nil, err.SchemaURL)
 	}
 	if frag, bad := url.PathUnescape(frag); bad == nil && (frag == "" || frag[0] == '/') {
 		return r.t.root.at(pointerTokens(frag))
@@ -246,9 +245,12 @@ func (r *reporter) leaf(err *jsonschema.ValidationError) []finding {
 	return []finding{f}
 }
 
+// maxSuggest bounds the names that are compared for a suggestion.
+const maxSuggest = 500
+
 func (r *reporter) missing(path, names []string) []finding {
 	var out []finding
-	for _, name := range names {
+	for _, name := range names[:min(len(names), maxProblems)] {
 		f := r.finding(path, "required", "lacks the required property %q", name)
 		f.Expected = "property " + string(quote(name))
 		out = append(out, f)
@@ -262,13 +264,17 @@ func (r *reporter) unknown(err *jsonschema.ValidationError, path []string, keywo
 	var declared []string
 	if sch := r.schemaAt(err); sch != nil {
 		for _, name := range r.t.propertyNames(sch, 0) {
-			if r.doc.at(path).member(name) == nil {
+			if len(declared) < maxSuggest && r.doc.at(path).member(name) == nil {
 				declared = append(declared, name)
 			}
 		}
 	}
+	slices.Sort(names)
 	var out []finding
-	for _, name := range names {
+	for i, name := range names {
+		if i == maxProblems {
+			break
+		}
 		f := r.finding(append(slices.Clone(path), name), keyword, "unknown property %q%s", name, didYouMean(name, declared))
 		if near := Closest(name, declared, 1); len(near) == 1 {
 			f.Expected = "property " + string(quote(near[0]))
@@ -324,7 +330,7 @@ func choice(k *failure.Enum, got string) (said, expected string) {
 	var names, texts []string
 	for _, w := range k.Want {
 		texts = append(texts, jsonText(w))
-		if s, ok := w.(string); ok {
+		if s, ok := w.(string); ok && len(names) < maxSuggest {
 			names = append(names, s)
 		}
 	}

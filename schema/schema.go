@@ -84,7 +84,7 @@ func checkSyntax(raw []byte) error {
 }
 
 // Must is Parse for schemas in code: it panics on an error, also on one that
-// Compile finds.
+// Compile finds, and on a warning.
 func Must(raw string) *Schema {
 	s, err := Parse([]byte(raw))
 	if err == nil {
@@ -92,6 +92,9 @@ func Must(raw string) *Schema {
 	}
 	if err != nil {
 		panic(err)
+	}
+	if w := s.Warnings(); w != nil {
+		panic("schema: " + w[0])
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 )
 
@@ -56,15 +57,23 @@ func (s *Schema) Optional() *Schema {
 		b.Write(kid.text())
 	}
 	b.WriteByte('}')
-	return Must(b.String())
+	open, err := ParseWith(b.Bytes(), s.options())
+	if err != nil {
+		return s
+	}
+	return open
 }
 
 // Property returns the value of a top-level property of doc, or of each item
-// if it is an array. A document without the property has none.
+// if it is an array. A document without the property has none; one that
+// repeats a key is refused. Text is the raw JSON where the value is no string.
 func Property(doc []byte, name string) ([]Value, error) {
-	root, _, err := parse(doc, maxSchemaDepth)
+	root, dups, err := parse(doc, maxDocDepth)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the document is not readable JSON: %w", err)
+	}
+	if len(dups) > 0 {
+		return nil, fmt.Errorf("%s: the key stands there twice", dups[0])
 	}
 	v := root.member(name)
 	if v == nil {

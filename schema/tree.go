@@ -18,6 +18,7 @@ type tree struct {
 	subs  int
 	local bool              // no $id but at the root, no dynamic references
 	named map[string]*value // by "#anchor", and by $id
+	owner map[*value]*value // the embedded resource that a schema is part of, if any
 	// unread are the objects that hold a patternProperties whose pattern cannot
 	// be read, as paths.
 	unread [][]string
@@ -35,11 +36,11 @@ func newTree(raw []byte, o Options) (*tree, error) {
 	if len(dups) > 0 {
 		return nil, fmt.Errorf("schema: %s: the key stands there twice", dups[0])
 	}
-	t := &tree{root: root, opts: o, local: true, named: map[string]*value{}}
+	t := &tree{root: root, opts: o, local: true, named: map[string]*value{}, owner: map[*value]*value{}}
 	if t.draft = draftOf(root); t.draft == 0 {
 		t.draft = o.Draft
 	}
-	if err := t.survey(root, nil); err != nil {
+	if err := t.survey(root, root, nil); err != nil {
 		return t, err
 	}
 	t.knotty = t.spread(root, map[*value]int{}) >= maxRuleCost
@@ -58,7 +59,7 @@ func (t *tree) spread(v *value, known map[*value]int) int {
 	n := 1
 	for _, k := range refKeywords {
 		if ref, ok := v.member(k).str(); ok {
-			n = min(n+t.spread(t.lookup(ref), known), maxRuleCost)
+			n = min(n+t.spread(t.lookup(v, ref), known), maxRuleCost)
 		}
 	}
 	eachSub(v, func(keyword, _ string, sub *value) {
@@ -91,14 +92,19 @@ func draftOf(root *value) int {
 }
 
 // survey visits every schema below v once.
-func (t *tree) survey(v *value, path []string) error {
+func (t *tree) survey(v, owner *value, path []string) error {
 	if t.subs++; t.subs > maxSubschemas {
 		return fmt.Errorf("schema: holds more than %d schemas", maxSubschemas)
 	}
 	if err := t.checkRole(v, path); err != nil {
 		return err
 	}
-	t.name(v, len(path) == 0)
+	if t.name(v, len(path) == 0) {
+		owner = v
+	}
+	if owner != t.root {
+		t.owner[v] = owner
+	}
 	if pp := v.member("patternProperties"); pp != nil {
 		for _, kid := range pp.kids {
 			if _, err := readPattern(kid.key); err != nil {
@@ -115,7 +121,7 @@ func (t *tree) survey(v *value, path []string) error {
 		if key != "" || keyed(keyword) {
 			p = append(p, key)
 		}
-		err = t.survey(sub, p)
+		err = t.survey(sub, owner, p)
 	})
 	return err
 }
@@ -137,7 +143,9 @@ func (t *tree) checkRole(v *value, path []string) error {
 	return fmt.Errorf("%sthere is no role %q%s", msg, text, didYouMean(text, roleNames()))
 }
 
-func (t *tree) name(v *value, isRoot bool) {
+// name notes the names that v gives itself, and reports whether it is a
+// resource of its own.
+func (t *tree) name(v *value, isRoot bool) (resource bool) {
 	for _, k := range []string{"$anchor", "$dynamicAnchor"} {
 		if a, ok := v.member(k).str(); ok {
 			t.named["#"+a] = v
@@ -145,15 +153,17 @@ func (t *tree) name(v *value, isRoot bool) {
 	}
 	for _, k := range []string{"$id", "id"} {
 		if id, ok := v.member(k).str(); ok {
-			t.named[id] = v
+			t.named[id], t.named[t.resolve(id)] = v, v
 			t.local = t.local && isRoot
+			resource = resource || !strings.HasPrefix(id, "#") && (k == "$id" || t.draft == 4)
 		}
 	}
-	for _, k := range []string{"$dynamicRef", "$recursiveRef"} {
+	for _, k := range refKeywords[1:] {
 		if v.member(k) != nil {
 			t.local = false
 		}
 	}
+	return resource
 }
 
 // The keywords under which schemas stand: alone, in a list, in a map.
@@ -213,18 +223,23 @@ const maxRefs = 32
 func (t *tree) ref(v *value) *value {
 	for _, k := range refKeywords {
 		if ref, ok := v.member(k).str(); ok {
-			return t.lookup(ref)
+			return t.lookup(v, ref)
 		}
 	}
 	return nil
 }
 
-func (t *tree) lookup(ref string) *value {
+// lookup gives what a reference in the schema from means, nil for nothing. It
+// knows this text only.
+func (t *tree) lookup(from *value, ref string) *value {
 	base, frag, _ := strings.Cut(ref, "#")
 	if v := t.named[ref]; v != nil && (base != "" || !strings.HasPrefix(frag, "/")) {
 		return v
 	}
 	at := t.root
+	if o := t.owner[from]; o != nil {
+		at = o
+	}
 	if base != "" {
 		if at = t.resource(base); at == nil {
 			return nil

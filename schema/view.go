@@ -44,10 +44,10 @@ func (w *view) add(t *tree, draft int, sch *value) {
 	if ref, ok := sch.member("$ref").str(); ok {
 		if draft < 2019 {
 			w.parts = append(w.parts, &value{kind: kObject}) // takes a place, so that cycles end
-			w.add(t, draft, t.lookup(ref))
+			w.add(t, draft, t.lookup(sch, ref))
 			return
 		}
-		defer w.add(t, draft, t.lookup(ref))
+		defer w.add(t, draft, t.lookup(sch, ref))
 	}
 	w.parts = append(w.parts, sch)
 	for _, kid := range sch.kids {
