@@ -127,7 +127,7 @@ func TestBypasses(t *testing.T) {
 		"shell builtins":                     {"printf -v x y", "test -v x", "cd x", "source x", ". x", "trap x EXIT", "alias x=y", "hash x", "enable -f x y", "mapfile -C x y", "read x", "history", "fc -s", "ulimit 1", "exit", "kill 1", "umask 0"},
 		"devices and the process table":      {"cat /dev/sda", "cat /proc/self/environ", "head -c 1 /dev/stdin", "tail /dev/tty", "cat //etc/passwd", `cat 'C:\\x'`},
 		"programs that write or send":        {"tee f", "dd if=a of=b", "cp a b", "mv a b", "ln -s a b", "rm f", "touch f", "mkdir d", "truncate -s0 f", "split f", "curl x", "wget x", "nc x 1", "ssh x", "scp a b", "rsync a b", "ping x", "install a b", "chmod 777 f", "patch f", "ed f", "vi f", "less f", "man ls", "dig x"},
-		"a glob that becomes an option":      {"cat -*", "cat --*", "sort -o* f", "grep * f", "tar tf *", "git log --output=*", "head -n * f"},
+		"a glob that becomes an option":      {"cat -*", "cat --*", "grep --file=* x", "sort --*=x f", "ls --*=x", "rg --pre=* x", "sort -o* f", "grep * f", "tar tf *", "git log --output=*", "head -n * f"},
 		"names with other letters":           {"сat f", "LS", "ls\u00a0f", "l\u200bs", "ｌｓ"},
 		"a joined part":                      {"ls; rm x", "ls && rm x", "ls || rm x", "ls | rm x", "ls\nrm x", "ls | sh", "echo cm0= | base64 -d | sh", "true; python3 -v"},
 	}
@@ -188,6 +188,7 @@ func TestJudgeSaysWhatWouldDo(t *testing.T) {
 		{"cat /etc/passwd", `command: path "/etc/passwd" refused: it is outside the root; name a file under the root`},
 		{"git push", `command: subcommand "push" refused: this use of git is not on the allowlist`},
 		{"head --lin=5 f", `option "--lin" refused: head: it is not among the options known to be harmless; write --lines in full`},
+		{"less f", `no allowlist profile knows it; use cat, head or tail`},
 		{"python3 /etc/x.py", `refused: it is outside the root`},
 		{"grep *.go f", `command: glob "*.go" refused`},
 	}
@@ -344,6 +345,8 @@ func TestExpand(t *testing.T) {
 		{"wc ../*", "wc ../*"},
 		{"wc /*", "wc /*"},
 		{"wc '*'.go", "wc *.go"},
+		{"ls -d */", "ls -d sub/"},
+		{"grep --include=*.go x", "grep --include=*.go x"},
 	}
 	for _, test := range tests {
 		part := command.Expand(parsePart(t, test.text), root.FS())

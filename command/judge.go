@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func (r Rules) judge(part Part) (*reading, *Refusal) {
 	name := part.Argv[0]
 	candidates, known := loaded().byName[name]
 	if !known {
-		return nil, &Refusal{Construct: "program", Text: name, Reason: "no allowlist profile knows it", Remedy: "use a tool made for the task"}
+		return nil, &Refusal{Construct: "program", Text: name, Reason: "no allowlist profile knows it", Remedy: cmp.Or(loaded().Absent[name], "use a tool made for the task")}
 	}
 	program := loaded().Programs[name]
 	if program == nil {
@@ -270,7 +271,7 @@ func (r *reading) operandsOnly() *Refusal {
 
 // option reads the option at r.at, and its values.
 func (r *reading) option(word string) *Refusal {
-	if _, wild := r.part.glob(r.at); wild {
+	if _, wild := r.part.glob(r.at); wild && !r.freeText(word) {
 		return r.refuse("glob", word, "files would decide which options are given", "quote it with '…'")
 	}
 	r.at++
@@ -288,6 +289,15 @@ func (r *reading) option(word string) *Refusal {
 		return r.longOption(word, name, value, attached)
 	}
 	return r.shortOptions(word)
+}
+
+// freeText reports whether word is a long option with its text attached, as in
+// --include=*.go: whatever a wildcard in the text becomes, it remains that.
+func (r *reading) freeText(word string) bool {
+	name, _, attached := strings.Cut(word, "=")
+	opt, known := r.shape.compiled.options[name]
+	return r.shape.Style == "" && strings.HasPrefix(name, "--") && attached && known &&
+		!strings.ContainsAny(name, "*?[") && len(opt.kinds) == 1 && opt.kinds[0].name == "text"
 }
 
 func (r *reading) lookup(name string) (option, *Refusal) {

@@ -12,6 +12,10 @@ import (
 // MaxLength is the longest command text, in bytes, that [Parse] reads.
 const MaxLength = 64 << 10
 
+// maxDepth bounds the brackets that are open at once, quoted or not, for the
+// syntax reader takes long over thousands.
+const maxDepth = 200
+
 // Parse reads text as simple commands joined by |, &&, || and ;. Anything whose
 // meaning depends on a shell (expansions, substitutions, redirections,
 // background jobs, compound statements, assignments, braces, tildes, history)
@@ -61,7 +65,17 @@ func checkRunes(text string) error {
 	if len(text) > MaxLength {
 		return &Refusal{Construct: "long command", Reason: "it is longer than 64 KiB", Remedy: "put the text into a file"}
 	}
+	depth := 0
 	for i, r := range text {
+		switch r {
+		case '(', '{':
+			depth++
+		case ')', '}':
+			depth = max(0, depth-1)
+		}
+		if depth > maxDepth {
+			return &Refusal{Construct: "nesting", Pos: i, Reason: "more brackets are open than a command needs", Remedy: "put the text into a file"}
+		}
 		if reason := unreadable(text[i:], r); reason != "" {
 			return &Refusal{Construct: "character", Text: string(r), Reason: reason, Remedy: "leave it out", Pos: i}
 		}

@@ -27,7 +27,8 @@ func Prepare(part Part) (argv, env []string) {
 // Expand replaces the part's globs by the names in fsys that match, sorted, as
 // a shell would; a glob that nothing matches stays as it is. fsys is the
 // working directory of the run; with the file system of an [os.Root], links
-// that lead outside are left out. Names that begin with "-" are written "./-".
+// that lead outside are left out. Names that begin with "-" are written "./-",
+// and words that begin with "-" are options and stay as they are.
 //
 // Judge the expanded part again before running it: only then are the names
 // themselves checked.
@@ -35,8 +36,11 @@ func Expand(part Part, fsys fs.FS) Part {
 	out := Part{Joined: part.Joined}
 	for i, arg := range part.Argv {
 		pattern, wild := part.glob(i)
-		names := matches(fsys, pattern)
-		if !wild || len(names) == 0 {
+		var names []string
+		if wild && !strings.HasPrefix(arg, "-") {
+			names = matches(fsys, pattern)
+		}
+		if len(names) == 0 {
 			out.Argv = append(out.Argv, arg)
 			continue
 		}
@@ -47,9 +51,12 @@ func Expand(part Part, fsys fs.FS) Part {
 
 // matches returns the names of existing files that the pattern matches.
 func matches(fsys fs.FS, pattern string) []string {
-	prefix := ""
+	prefix, suffix := "", ""
 	for strings.HasPrefix(pattern, "./") {
 		pattern, prefix = pattern[2:], "./"
+	}
+	if strings.HasSuffix(pattern, "/") {
+		pattern, suffix = strings.TrimRight(pattern, "/"), "/"
 	}
 	if pattern == "" || !fs.ValidPath(pattern) {
 		return nil
@@ -63,13 +70,13 @@ func matches(fsys fs.FS, pattern string) []string {
 		if !sameDots(pattern, name) {
 			continue
 		}
-		if _, err := fs.Stat(fsys, name); err != nil {
+		if info, err := fs.Stat(fsys, name); err != nil || suffix != "" && !info.IsDir() {
 			continue
 		}
 		if prefix == "" && strings.HasPrefix(name, "-") {
 			name = "./" + name
 		}
-		names = append(names, prefix+name)
+		names = append(names, prefix+name+suffix)
 	}
 	slices.Sort(names)
 	return names

@@ -101,6 +101,7 @@ type Program struct {
 
 type catalogue struct {
 	Programs map[string]*Program `yaml:"programs"`
+	Absent   map[string]string   `yaml:"absent"`
 	Sets     map[string]*Shape   `yaml:"sets"`
 	Shapes   []*Shape            `yaml:"shapes"`
 
