@@ -1,0 +1,163 @@
+package mcpbridge
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/helve-ai/helve/tool"
+)
+
+// errorKey is where a result's _meta holds the structured error.
+const errorKey = "helve/error"
+
+// A callResult is the answer to tools/call.
+type callResult struct {
+	mcp.ResultBase
+	ResultType string            `json:"resultType,omitempty"`
+	Content    []json.RawMessage `json:"content"`
+	Structured json.RawMessage   `json:"structuredContent,omitempty"`
+	IsError    bool              `json:"isError,omitempty"`
+}
+
+func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.CallToolParamsRaw]) (mcp.Result, error) {
+	if req.Params == nil || req.Params.Name == "" {
+		return nil, invalidParams("tools/call: missing name")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.s.life, cancel)()
+	user, http := e.user(req)
+	if http != nil {
+		// A response cannot be delivered later, so nobody waits for it.
+		defer context.AfterFunc(http.ctx, cancel)()
+	}
+	from := tool.Origin{App: e.s.opts.App, Session: req.Session.ID(), User: user, Kind: tool.KindMCP}
+	if from.Session == "" {
+		from.Session = "stateless:" + user
+	}
+	if info := req.ClientInfo(); info != nil {
+		from.Agent = info.Name
+	}
+	call := &tool.Call{Name: req.Params.Name, Args: arguments(req.Params.Arguments), From: from}
+	p := progressOf(ctx, req)
+	if p != nil {
+		call.Progress = p.show
+	}
+	res, err := e.s.opts.Do(ctx, call)
+	p.end()
+	if err != nil {
+		res = tool.Fail(tool.AsError(err))
+	}
+	if res == nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call had neither a result nor an error"}
+	}
+	var t *tool.Tool
+	if res.Structured != nil && e.s.opts.Resolve != nil {
+		t = e.s.opts.Resolve(from, call.Name)
+	}
+	out := answer(res, t)
+	out.ResultType = complete(req.ProtocolVersion())
+	return out, nil
+}
+
+// arguments returns none for those that clients send as null.
+func arguments(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+// answer returns a result in the protocol's form. t is the tool that was
+// called, if it is known and answers structured.
+func answer(res *tool.Result, t *tool.Tool) *callResult {
+	out := &callResult{Content: make([]json.RawMessage, 0, len(res.Content)+1)}
+	if meta := metaOf(res.Meta); meta != nil {
+		out.Meta = meta
+	}
+	if res.Err != nil {
+		out.IsError = true
+		if out.Meta == nil {
+			out.Meta = mcp.Meta{}
+		}
+		out.Meta[errorKey] = res.Err
+		out.Content = append(out.Content, textBlock(res.Err.Error()))
+	}
+	for _, c := range res.Content {
+		out.Content = append(out.Content, block(c))
+	}
+	if len(res.Notes) > 0 {
+		out.Content = append(out.Content, textBlock("[note] "+strings.Join(res.Notes, "\n[note] ")))
+	}
+	if t != nil && outputSchema(t) != nil {
+		out.Structured = res.Structured
+	}
+	return out
+}
+
+// metaOf returns an upstream's _meta, without what is the protocol's own
+// business between two peers.
+func metaOf(raw json.RawMessage) mcp.Meta {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	meta := mcp.Meta{}
+	for k, v := range fields {
+		if !strings.HasPrefix(k, "io.modelcontextprotocol/") && k != errorKey {
+			meta[k] = v
+		}
+	}
+	if len(meta) == 0 {
+		return nil
+	}
+	return meta
+}
+
+// progress shows a client what a call yields before its end.
+type progress struct {
+	send func(*mcp.ProgressNotificationParams)
+
+	mu    sync.Mutex
+	token any
+	count float64
+	ended bool
+}
+
+// progressOf returns nil if the client did not ask for progress.
+func progressOf(ctx context.Context, req *mcp.ServerRequest[*mcp.CallToolParamsRaw]) *progress {
+	token := req.Params.GetMeta()["progressToken"]
+	switch token.(type) {
+	case string, float64:
+	default:
+		return nil
+	}
+	return &progress{token: token, send: func(p *mcp.ProgressNotificationParams) {
+		_ = req.Session.NotifyProgress(ctx, p) // a client that is gone misses nothing
+	}}
+}
+
+// show may be called at any time; after the end of the call it does nothing.
+func (p *progress) show(c tool.Content) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
+	p.count++
+	p.send(&mcp.ProgressNotificationParams{ProgressToken: p.token, Progress: p.count, Message: c.String()})
+}
+
+func (p *progress) end() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+}

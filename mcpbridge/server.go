@@ -1,0 +1,237 @@
+// Package mcpbridge speaks MCP both ways: it serves our tools, and brings in those of upstream servers.
+package mcpbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/helve-ai/helve/inject"
+	"github.com/helve-ai/helve/tool"
+)
+
+// ServerOptions say what a Server serves. View and Do are required.
+type ServerOptions struct {
+	Name, Version string // of the server, as clients see it; "": helve
+	Instructions  string // what clients tell their models about the server; "": nothing
+
+	// View returns what a mode shows ("": as decided). The same tools must
+	// give the same view; it is called for every listing, so the caller keeps
+	// it. A view that was returned must not be changed.
+	View func(mode inject.Mode) inject.View
+	// Changed returns a channel that is closed when the tools change. Nil:
+	// they never do.
+	Changed func() <-chan struct{}
+	// Do runs a call through the pipeline.
+	Do func(context.Context, *tool.Call) (*tool.Result, error)
+	// Resolve returns the tool that a caller means by name; nil: it is
+	// unknown, or not for this caller. A nil Resolve knows none: no result is
+	// sent structured.
+	Resolve func(from tool.Origin, name string) *tool.Tool
+
+	App      string       // on whose behalf calls are made
+	Log      *slog.Logger // nil: nothing is logged
+	PageSize int          // tools on a page of a listing; 0: DefaultPageSize
+	// User names the caller of an HTTP request. Nil: "local".
+	User func(*http.Request) string
+}
+
+// DefaultPageSize is how many tools one page of a listing holds. Many clients
+// read only the first.
+const DefaultPageSize = 1000
+
+// localUser is the user where nobody says who calls.
+const localUser = "local"
+
+// A Server offers tools to MCP clients, over stdio and streamable HTTP. It
+// speaks every revision of the protocol at once. It is safe for concurrent use.
+type Server struct {
+	opts ServerOptions
+
+	life     context.Context // ends when calls are to be given up
+	giveUp   context.CancelFunc
+	stop     chan struct{} // closed by Close
+	stopOnce sync.Once
+	running  sync.WaitGroup
+	requests requests
+
+	mu        sync.Mutex
+	endpoints map[inject.Mode]*endpoint
+}
+
+// NewServer returns a Server. Close ends it.
+func NewServer(o ServerOptions) *Server {
+	if o.View == nil || o.Do == nil {
+		panic("mcpbridge: a server needs View and Do")
+	}
+	if o.Name == "" {
+		o.Name = "helve"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.PageSize <= 0 {
+		o.PageSize = DefaultPageSize
+	}
+	s := &Server{opts: o, stop: make(chan struct{}), endpoints: map[inject.Mode]*endpoint{}}
+	s.life, s.giveUp = context.WithCancel(context.Background())
+	if o.Changed != nil {
+		s.running.Go(s.watch)
+	}
+	return s
+}
+
+// Close ends every session, after the calls in flight have been answered or
+// ctx has ended, whichever is first; in the latter case the calls are
+// cancelled and the error is ctx's.
+func (s *Server) Close(ctx context.Context) error {
+	s.stopOnce.Do(func() { close(s.stop) })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, e := range s.all() {
+			for session := range e.server.Sessions() {
+				session.Close()
+			}
+		}
+		s.running.Wait()
+	}()
+	defer s.giveUp()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// An endpoint presents the tools in one mode.
+type endpoint struct {
+	s      *Server
+	mode   inject.Mode
+	server *mcp.Server
+	list   listings
+	owners owners
+}
+
+func (s *Server) endpoint(mode inject.Mode) *endpoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.endpoints[mode]
+	if e == nil {
+		e = &endpoint{s: s, mode: mode}
+		e.server = mcp.NewServer(&mcp.Implementation{Name: s.opts.Name, Version: s.opts.Version}, &mcp.ServerOptions{
+			Instructions: s.opts.Instructions,
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: s.opts.Changed != nil}},
+		})
+		e.server.AddReceivingMiddleware(e.serve)
+		s.endpoints[mode] = e
+	}
+	return e
+}
+
+func (s *Server) all() []*endpoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*endpoint
+	for _, e := range s.endpoints {
+		all = append(all, e)
+	}
+	return all
+}
+
+// serve answers what concerns tools. The library's own registry of tools stays
+// empty: any visible tool may be called in every mode, at a cost that does not
+// depend on how many there are, and the lists are kept as bytes.
+func (e *endpoint) serve(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				e.s.opts.Log.Error("panic in a request", "method", method, "panic", v, "stack", string(debug.Stack()))
+				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		switch r := req.(type) {
+		case *mcp.ServerRequest[*mcp.ListToolsParams]:
+			return e.listTools(r)
+		case *mcp.ServerRequest[*mcp.CallToolParamsRaw]:
+			return e.callTool(ctx, r)
+		case *mcp.ServerRequest[*mcp.InitializeParams]:
+			e.claim(r)
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// firstStateless is the first revision of the protocol without sessions.
+const firstStateless = "2026-07-28"
+
+// complete is the type that the results of stateless revisions must name.
+func complete(version string) string {
+	if version >= firstStateless {
+		return "complete"
+	}
+	return ""
+}
+
+// settle is how long the tools must stay unchanged before clients are told.
+const settle = 100 * time.Millisecond
+
+// watch tells the clients of each endpoint when what it shows has changed.
+func (s *Server) watch() {
+	for {
+		changed := s.opts.Changed() // before looking, lest a change slip through
+		for _, e := range s.all() {
+			e.announce()
+		}
+		select {
+		case <-changed:
+		case <-s.stop:
+			return
+		}
+		select {
+		case <-time.After(settle):
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// announce notifies the sessions if the listing differs from what was announced last.
+func (e *endpoint) announce() {
+	l, err := e.listing()
+	if err != nil {
+		e.s.opts.Log.Error("the tools cannot be listed", "mode", string(e.mode), "error", err)
+		return
+	}
+	if !e.list.news(l.digest) {
+		return
+	}
+	// The library notifies the sessions of every revision when a tool is
+	// added; this one is never listed nor called.
+	e.server.AddTool(&mcp.Tool{Name: "changed", InputSchema: emptyObject},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return nil, errors.New("not a tool")
+		})
+}
+
+func (e *endpoint) user(req mcp.Request) (string, *request) {
+	if extra := req.GetExtra(); extra != nil {
+		if r := e.s.requests.get(extra.Header.Get(requestHeader)); r != nil {
+			return r.user, r
+		}
+	}
+	return localUser, nil
+}
+
+func invalidParams(format string, args ...any) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+}
