@@ -143,7 +143,7 @@ func TestSchemaBombs(t *testing.T) {
 		fmt.Fprintf(&doubling, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%[2]d"}]},`, i, i+1)
 	}
 	doubling.WriteString(`"d60":{"type":"integer"}}}`)
-	twice := `{"allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}],"maxProperties":1}`
+	twice := `{"type":"object","allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}],"maxProperties":1}`
 	many := `{"allOf":[` + strings.Repeat(`{},`, 20_000) + `{}]}`
 	patterns := `{"allOf":[` + strings.Repeat(`{"pattern":"(a{1,900}b{1,900}){1,9}"},`, 300) + `{"minLength":1}]}`
 	for _, c := range []struct{ name, schema, doc string }{

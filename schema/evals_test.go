@@ -120,6 +120,7 @@ func TestEvalsRealSchemas(t *testing.T) {
 		Name   string
 		Schema json.RawMessage
 	}](t, filepath.Join(evals(t), "real-schemas.jsonl"))
+	wrong := 0
 	for _, row := range rows {
 		s, err := schema.Parse(row.Schema)
 		if err != nil {
@@ -135,8 +136,12 @@ func TestEvalsRealSchemas(t *testing.T) {
 		for _, w := range s.Warnings() {
 			t.Logf("%s: %s", row.Name, w)
 		}
+		if ps := s.Validate(s.Example()); ps != nil {
+			wrong++
+			t.Logf("%s: the example %s is not valid: %v", row.Name, s.Example(), ps)
+		}
 	}
-	t.Logf("%d schemas", len(rows))
+	t.Logf("%d schemas, %d whose example is not valid", len(rows), wrong)
 }
 
 type realCall struct {

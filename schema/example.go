@@ -156,12 +156,26 @@ func (t *tree) exampleArray(sch *value, depth int) []byte {
 }
 
 func (t *tree) exampleObject(sch *value, depth int) []byte {
-	var parts, names []string
-	t.eachProperty(sch, 0, func(name string, sub *value, required bool) {
-		if required && !slices.Contains(names, name) {
-			names = append(names, name)
-			parts = append(parts, string(quote(name))+":"+string(t.example(sub, depth+1)))
+	m := t.members(sch)
+	var parts, done []string
+	add := func(name string, text []byte) {
+		done = append(done, name)
+		parts = append(parts, string(quote(name))+":"+string(text))
+	}
+	for _, p := range m.props {
+		if slices.Contains(m.required, p.key) {
+			add(p.key, t.example(p, depth+1))
 		}
-	})
+	}
+	for _, name := range m.required {
+		if slices.Contains(done, name) {
+			continue
+		}
+		if extra := sch.member("additionalProperties"); extra != nil && extra.kind == kObject {
+			add(name, t.example(extra, depth+1))
+		} else {
+			add(name, []byte(`"..."`))
+		}
+	}
 	return []byte("{" + strings.Join(parts, ",") + "}")
 }

@@ -26,14 +26,10 @@ func (s *Schema) Parameters() []Parameter {
 		return nil
 	}
 	var out []Parameter
-	t.eachProperty(t.root, 0, func(name string, sch *value, required bool) {
-		i := slices.IndexFunc(out, func(p Parameter) bool { return p.Name == name })
-		if i >= 0 {
-			out[i].Required = out[i].Required || required
-			return
-		}
-		out = append(out, t.parameter(name, sch, required))
-	})
+	m := t.members(t.root)
+	for _, p := range m.props {
+		out = append(out, t.parameter(p.key, p, slices.Contains(m.required, p.key)))
+	}
 	return out
 }
 
@@ -46,21 +42,40 @@ func (s *Schema) peek() (*tree, error) {
 	return newTree(s.Raw(), s.options())
 }
 
-// eachProperty calls visit for the properties of sch, and of what it refers to.
-func (t *tree) eachProperty(sch *value, depth int, visit func(name string, sch *value, required bool)) {
-	if sch == nil || depth > maxRefs/4 {
+// members is what a schema says about an object's members.
+type members struct {
+	props    []*value // the schemas, under their keys; the first of each name
+	required []string
+}
+
+// members reads sch, and what it refers to and is made of (allOf).
+func (t *tree) members(sch *value) members {
+	var m members
+	t.gather(sch, &m, map[*value]bool{})
+	return m
+}
+
+func (t *tree) gather(sch *value, m *members, seen map[*value]bool) {
+	if sch == nil || seen[sch] || len(seen) > maxParts {
 		return
 	}
-	required := sch.member("required").strings()
+	seen[sch] = true
+	m.required = append(m.required, sch.member("required").strings()...)
 	if props := sch.member("properties"); props != nil {
-		for _, kid := range props.kids {
-			visit(kid.key, kid, slices.Contains(required, kid.key))
+		known := map[string]bool{}
+		for _, p := range m.props {
+			known[p.key] = true
+		}
+		for _, p := range props.kids {
+			if !known[p.key] {
+				m.props = append(m.props, p)
+			}
 		}
 	}
-	t.eachProperty(t.ref(sch), depth+1, visit)
+	t.gather(t.ref(sch), m, seen)
 	if all := sch.member("allOf"); all != nil && all.kind == kArray {
 		for _, sub := range all.kids {
-			t.eachProperty(sub, depth+1, visit)
+			t.gather(sub, m, seen)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func Property(doc []byte, name string) ([]Value, error) {
 	}
 	out := make([]Value, len(v.kids))
 	for i, kid := range v.kids {
-		out[i] = valueOf(kid, at)
+		out[i] = valueOf(kid, fmt.Sprintf("%s/%d", at, i))
 	}
 	return out, nil
 }
