@@ -1,0 +1,229 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/helve-ai/helve/tool"
+)
+
+// A scratch is the working memory of one search.
+type scratch struct {
+	split      splitter
+	list       []token
+	seen       map[string]bool
+	expansions []expansion
+	walk       fuzzyWalk
+	counter    gramCounter
+
+	words, grams, bonus []float32 // by document
+	slot                []float32 // by document: the best so far of one slot; zero between slots
+	touched             []uint32
+	verdicts            []uint8 // by document: what accept said
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{seen: map[string]bool{}} }}
+
+func zeroed(s []float32, n int) []float32 {
+	if cap(s) < n {
+		return make([]float32, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// A channel gives every document a score. Channels are brought to one scale by
+// their greatest score before they are added.
+type channel struct {
+	weight float32
+	scores []float32 // by document; zero: the channel does not know it
+}
+
+// addSlot adds, to the score of each document, that of the slot's best
+// alternative. With known, it passes over documents without a score.
+func (s *snapshot) addSlot(sl *slot, acc []float32, known bool, sc *scratch) {
+	if len(sl.alts) == 1 && sl.least == 0 {
+		s.addOne(&sl.alts[0], acc, known)
+		return
+	}
+	for _, a := range sl.alts {
+		s.eachPosting(a.term, func(doc uint32, impact uint8) {
+			if impact < sl.least {
+				return
+			}
+			x := a.weight * float32(impact) / 255
+			if have := sc.slot[doc]; have == 0 {
+				sc.touched = append(sc.touched, doc)
+				sc.slot[doc] = x
+			} else if x > have {
+				sc.slot[doc] = x
+			}
+		})
+	}
+	for _, doc := range sc.touched {
+		if !known || acc[doc] > 0 {
+			acc[doc] += sc.slot[doc]
+		}
+		sc.slot[doc] = 0
+	}
+	sc.touched = sc.touched[:0]
+}
+
+func (s *snapshot) addOne(a *alternative, acc []float32, known bool) {
+	h, w := hashTerm(a.term), a.weight/255
+	for i := range s.views {
+		v := &s.views[i]
+		id, ok := v.seg.find(a.term, h)
+		if !ok {
+			continue
+		}
+		docs, impact := v.seg.postings(id)
+		part := acc[v.base : v.base+len(v.seg.tools)]
+		impact = impact[:len(docs)]
+		for j, d := range docs {
+			if !known || part[d] > 0 {
+				part[d] += w * float32(impact[j])
+			}
+		}
+	}
+}
+
+// eachPosting calls visit for every document that contains the term.
+func (s *snapshot) eachPosting(term []byte, visit func(doc uint32, impact uint8)) {
+	h := hashTerm(term)
+	for i := range s.views {
+		v := &s.views[i]
+		if id, ok := v.seg.find(term, h); ok {
+			docs, impact := v.seg.postings(id)
+			for j, d := range docs {
+				visit(uint32(v.base)+uint32(d), impact[j])
+			}
+		}
+	}
+}
+
+// score runs the query's words over the snapshot.
+func (s *snapshot) score(q *query, sc *scratch) []channel {
+	sc.words, sc.grams = zeroed(sc.words, s.docs), zeroed(sc.grams, s.docs)
+	sc.slot, sc.bonus = zeroed(sc.slot, s.docs), zeroed(sc.bonus, s.docs)
+	for i := range q.slots {
+		s.addSlot(&q.slots[i], sc.words, false, sc)
+	}
+	for i := range q.unknown {
+		s.addSlot(&q.unknown[i], sc.grams, false, sc)
+	}
+	for i := range q.low {
+		s.addSlot(&q.low[i], sc.words, true, sc)
+	}
+	for _, n := range q.names {
+		s.eachPosting(n.term, func(doc uint32, _ uint8) { sc.bonus[doc] = max(sc.bonus[doc], n.bonus) })
+	}
+	return []channel{{channelWords, sc.words}, {channelGrams, sc.grams}}
+}
+
+// A ranker picks the best documents of a snapshot.
+type ranker struct {
+	snap     *snapshot
+	accept   func(*tool.Tool) bool
+	verdicts []uint8
+}
+
+const (
+	notAsked uint8 = iota
+	accepted
+	rejected
+)
+
+// sees reports whether a document may be found.
+func (r *ranker) sees(doc int) bool {
+	if r.verdicts[doc] == notAsked {
+		r.verdicts[doc] = rejected
+		v := r.snap.viewOf(doc)
+		if i := doc - v.base; !v.isGone(i) && (r.accept == nil || r.accept(v.seg.tools[i])) {
+			r.verdicts[doc] = accepted
+		}
+	}
+	return r.verdicts[doc] == accepted
+}
+
+// A ranked document.
+type ranked struct {
+	doc   int
+	score float32
+	tool  *tool.Tool
+}
+
+func compareRanked(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.tool.Name, b.tool.Name))
+}
+
+// rank adds up the channels and the bonuses, and returns the best n documents
+// that are seen, best first.
+func (r *ranker) rank(channels []channel, bonus []float32, n int) []ranked {
+	scales := make([]float32, len(channels))
+	for i, c := range channels {
+		if most := r.most(c.scores); most > 0 {
+			scales[i] = c.weight / most
+		}
+	}
+	var top []ranked // a heap whose first is the worst
+	var bestPlain float32
+	for doc := range bonus {
+		var x float32
+		for i, c := range channels {
+			x += scales[i] * c.scores[doc]
+		}
+		total := x + bonus[doc]
+		if total == 0 || len(top) == n && total < top[0].score || !r.sees(doc) {
+			continue
+		}
+		bestPlain = max(bestPlain, x)
+		c := ranked{doc, total, r.snap.at(doc)}
+		switch {
+		case len(top) < n:
+			if top = append(top, c); len(top) < n {
+				continue
+			}
+			slices.SortFunc(top, func(a, b ranked) int { return compareRanked(b, a) })
+		case compareRanked(c, top[0]) < 0:
+			top[0] = c
+			sink(top)
+		}
+	}
+	slices.SortFunc(top, compareRanked)
+	for len(top) > 0 && top[len(top)-1].score < relativeFloor*bestPlain {
+		top = top[:len(top)-1]
+	}
+	return top
+}
+
+// sink restores the order of a heap whose first has changed.
+func sink(h []ranked) {
+	for i := 0; ; {
+		kid := 2*i + 1
+		if kid >= len(h) {
+			return
+		}
+		if kid+1 < len(h) && compareRanked(h[kid+1], h[kid]) > 0 {
+			kid++
+		}
+		if compareRanked(h[kid], h[i]) < 0 {
+			return
+		}
+		h[i], h[kid] = h[kid], h[i]
+		i = kid
+	}
+}
+
+// most returns the greatest score of a document that is seen.
+func (r *ranker) most(scores []float32) float32 {
+	var most float32
+	for doc, x := range scores {
+		if x > most && r.sees(doc) {
+			most = x
+		}
+	}
+	return most
+}

@@ -1,0 +1,221 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/helve-ai/helve/tool"
+)
+
+// maxDocs is the most documents of a segment: postings hold their place in 16 bits.
+const maxDocs = 1 << 16
+
+// A segment is an immutable index of some tools.
+type segment struct {
+	tools []*tool.Tool // by document
+
+	// The dictionary: terms in order, in one block of text.
+	text  []byte
+	ends  []uint32 // by term: where it ends in text
+	table []uint32 // hash table of term+1, open addressing, zero is free
+
+	// Postings of term i are those from first[i] up to first[i+1].
+	first  []uint32
+	docs   []uint16
+	impact []uint8 // saturated weighted count: 255 is 1
+
+	// The other way round: terms of document d are steps between ids, as
+	// varints, from fwd[d] up to fwd[d+1] in steps.
+	fwd   []uint32
+	steps []byte
+
+	grams gramIndex
+}
+
+func (s *segment) terms() int { return len(s.ends) }
+
+func (s *segment) term(i uint32) []byte {
+	from := uint32(0)
+	if i > 0 {
+		from = s.ends[i-1]
+	}
+	return s.text[from:s.ends[i]]
+}
+
+// hashTerm is FNV-1a.
+func hashTerm(term []byte) uint32 {
+	h := uint32(2166136261)
+	for _, c := range term {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h ^ h>>15
+}
+
+// find returns the id of a term.
+func (s *segment) find(term []byte, hash uint32) (uint32, bool) {
+	mask := uint32(len(s.table) - 1)
+	if len(s.table) == 0 {
+		return 0, false
+	}
+	for i := hash & mask; s.table[i] != 0; i = (i + 1) & mask {
+		if id := s.table[i] - 1; bytes.Equal(s.term(id), term) {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// seek returns the first term that is not less than key.
+func (s *segment) seek(key []byte) uint32 {
+	lo, hi := 0, s.terms()
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if bytes.Compare(s.term(uint32(mid)), key) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return uint32(lo)
+}
+
+func (s *segment) postings(id uint32) ([]uint16, []uint8) {
+	from, to := s.first[id], s.first[id+1]
+	return s.docs[from:to], s.impact[from:to]
+}
+
+// eachTerm calls visit for the terms of a document, in order.
+func (s *segment) eachTerm(doc uint16, visit func(id uint32)) {
+	b := s.steps[s.fwd[doc]:s.fwd[doc+1]]
+	id := uint32(0)
+	for len(b) > 0 {
+		step, n := uvarint(b)
+		id += step
+		b = b[n:]
+		visit(id)
+	}
+}
+
+func uvarint(b []byte) (v uint32, n int) {
+	for shift := 0; ; shift += 7 {
+		c := b[n]
+		n++
+		v |= uint32(c&0x7f) << shift
+		if c < 0x80 {
+			return v, n
+		}
+	}
+}
+
+func appendUvarint(b []byte, v uint32) []byte {
+	for v >= 0x80 {
+		b = append(b, byte(v)|0x80)
+		v >>= 7
+	}
+	return append(b, byte(v))
+}
+
+// quantise packs a saturated weighted count into a byte; what is there at all is never zero.
+func quantise(weight float32) uint8 {
+	return uint8(max(1, math.Round(float64(255*weight/(weight+saturation)))))
+}
+
+// A triple is a posting on its way into a segment.
+type triple struct {
+	term   uint32
+	doc    uint16
+	impact uint8
+}
+
+// buildSegment indexes tools, maxDocs at most.
+func buildSegment(tools []*tool.Tool) *segment {
+	a := analyser{vocab: newVocabulary(64 + 4*len(tools))}
+	triples := make([]triple, 0, 96*len(tools))
+	var list []posting
+	for d, t := range tools {
+		list = a.analyse(t, list[:0])
+		for _, p := range list {
+			triples = append(triples, triple{p.term, uint16(d), quantise(p.weight)})
+		}
+	}
+	terms := a.vocab.terms
+	order := make([]uint32, len(terms)) // place → id
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(x, y uint32) int { return cmp.Compare(terms[x], terms[y]) })
+	place := make([]uint32, len(terms)) // id → place
+	s := &segment{tools: slices.Clone(tools), ends: make([]uint32, len(terms))}
+	for i, id := range order {
+		place[id] = uint32(i)
+		s.text = append(s.text, terms[id]...)
+		s.ends[i] = uint32(len(s.text))
+	}
+	for i := range triples {
+		triples[i].term = place[triples[i].term]
+	}
+	s.finish(triples)
+	return s
+}
+
+// finish fills in all that follows from the tools, the dictionary and the
+// triples, which are ordered by document.
+func (s *segment) finish(triples []triple) {
+	s.text = slices.Clip(s.text)
+	s.first = make([]uint32, s.terms()+1)
+	for _, t := range triples {
+		s.first[t.term+1]++
+	}
+	for i := range s.terms() {
+		s.first[i+1] += s.first[i]
+	}
+	next := slices.Clone(s.first)
+	s.docs, s.impact = make([]uint16, len(triples)), make([]uint8, len(triples))
+	for _, t := range triples {
+		i := next[t.term]
+		next[t.term]++
+		s.docs[i], s.impact[i] = t.doc, t.impact
+	}
+	s.forward(triples)
+	s.hash()
+	s.grams = indexGrams(s)
+}
+
+func (s *segment) forward(triples []triple) {
+	s.fwd = make([]uint32, len(s.tools)+1)
+	s.steps = make([]byte, 0, 2*len(triples))
+	var ids []uint32
+	at := 0
+	for d := range s.tools {
+		ids = ids[:0]
+		for ; at < len(triples) && int(triples[at].doc) == d; at++ {
+			ids = append(ids, triples[at].term)
+		}
+		slices.Sort(ids)
+		before := uint32(0)
+		for _, id := range ids {
+			s.steps = appendUvarint(s.steps, id-before)
+			before = id
+		}
+		s.fwd[d+1] = uint32(len(s.steps))
+	}
+	s.steps = slices.Clone(s.steps)
+}
+
+func (s *segment) hash() {
+	size := 4
+	for size < 2*s.terms() {
+		size *= 2
+	}
+	s.table = make([]uint32, size)
+	mask := uint32(size - 1)
+	for id := range uint32(s.terms()) {
+		i := hashTerm(s.term(id)) & mask
+		for s.table[i] != 0 {
+			i = (i + 1) & mask
+		}
+		s.table[i] = id + 1
+	}
+}
