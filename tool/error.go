@@ -59,7 +59,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 // With returns e with details, which must encode as JSON.
 func (e *Error) With(details any) *Error {
 	c := *e
-	if data, err := encode(details); err == nil {
+	if data, err := Encode(details); err == nil {
 		c.Details = data
 	}
 	return &c

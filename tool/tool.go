@@ -58,6 +58,8 @@ type Definition struct {
 	Needs       Capabilities
 	Timeout     time.Duration // the longest a call may take; zero: the pipeline's default
 
+	MaxResult int // characters of a result that callers see; zero: the pipeline's default
+
 	ParallelSafe bool // may run beside other calls of the same reply
 	Deferred     bool // left out of direct listings but for its name
 	Meta         bool // shown in every mode: how a model reaches the rest
@@ -160,6 +162,7 @@ type Trail struct {
 	Approver  string          // who approved
 	Coercions []string        // what was changed in the arguments to make them fit
 	Judged    json.RawMessage // the arguments as they were validated; no stage may replace them after
+	Values    []schema.Value  // what of Judged has a role, for the guards; nil before validation
 	Truncated bool            // the caller saw only part of the result
 	Bytes     int             // the size of the whole result's text
 }
@@ -295,15 +298,15 @@ func resultOf(out any) (*Result, error) {
 	case *Result:
 		return out, nil
 	}
-	data, err := encode(out)
+	data, err := Encode(out)
 	if err != nil {
 		return nil, fmt.Errorf("result: %w", err)
 	}
 	return &Result{Content: []Content{{Text: string(data)}}, Structured: data}, nil
 }
 
-// encode is json.Marshal without the escaping of HTML, which is noise to a model.
-func encode(v any) (json.RawMessage, error) {
+// Encode is json.Marshal without the escaping of HTML, which is noise to a model.
+func Encode(v any) (json.RawMessage, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -1,0 +1,69 @@
+// Package guard is the catalogue of the pipeline's stages, one to a file.
+package guard
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/helve-ai/helve/audit"
+	"github.com/helve-ai/helve/egress"
+	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/store"
+	"github.com/helve-ai/helve/tool"
+)
+
+// Options are what the standard stages need.
+type Options struct {
+	Log       *slog.Logger
+	Tools     *tool.Registry
+	Visible   Visibility    // nil: every tool is visible to everyone
+	Suggest   Suggest       // further suggestions for unknown names; nil: none
+	Root      *root.Root    // nil: calls with path arguments are refused
+	Policies  []Policy      // the most severe verdict wins; none: everything is denied
+	Approver  Approver      // nil: what would be asked about is denied
+	Redactor  *Redactor     // nil: the standard one
+	Egress    egress.Policy // which hosts URL arguments may name
+	Timeout   time.Duration // for tools that state none; zero: DefaultTimeout
+	MaxResult int           // characters of a result that the caller sees; zero: DefaultMaxResult
+	Spill     store.Store   // keeps what was cut off; nil: it is lost, and the marker says so
+	Audit     *audit.Log    // nil: no audit
+	Now       func() time.Time
+}
+
+// Standard returns the stages through which every call goes, from everywhere
+// (SPEC X2). The first is the outermost: stages that work on the result stand
+// first, in the reverse of the order in which the result meets them. To add a
+// stage, write its file and put its line where it belongs.
+func Standard(o Options) []pipeline.Stage {
+	if o.Redactor == nil {
+		o.Redactor = NewRedactor()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return []pipeline.Stage{
+		// on the way back
+		Audit(o.Audit, o.Redactor, o.Now),
+		Truncate(o.MaxResult, o.Spill, o.Now),
+		Redact(o.Redactor),
+		Output(),
+		// on the way in
+		Resolve(o.Tools, o.Visible, o.Suggest),
+		Visible(o.Visible),
+		Validate(),
+		Paths(o.Root),
+		URLs(o.Egress),
+		Permit(o.Policies...),
+		Approval(o.Approver, o.Redactor),
+		Ready(o.Audit),
+		Timeout(o.Timeout),
+	}
+}
+
+// A Visibility says whether a caller may know of a tool and call it.
+type Visibility func(tool.Origin, *tool.Tool) bool
+
+// A Suggest names tools that may be meant by an unknown name.
+type Suggest func(ctx context.Context, from tool.Origin, name string) []string

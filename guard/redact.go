@@ -1,0 +1,295 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/schema"
+	"github.com/helve-ai/helve/tool"
+)
+
+// Redacted stands for a secret that was taken out.
+const Redacted = "[redacted]"
+
+// A Redactor takes secrets out of texts and arguments: what stands under
+// credential-like keys, what has the shape of a token, what a schema declares
+// secret, and the values that it was told. It is safe for concurrent use.
+type Redactor struct {
+	mu     sync.RWMutex
+	values []string // longest use: a handful
+}
+
+// NewRedactor returns a Redactor that knows the standard shapes and keys.
+func NewRedactor() *Redactor { return new(Redactor) }
+
+// Learn makes the redactor take out value wherever it stands. Values shorter
+// than eight bytes are not learnt: they would blank out ordinary words.
+func (r *Redactor) Learn(value string) {
+	if len(value) < 8 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.values = append(r.values, value)
+}
+
+// A shape is how tokens of one kind look. The literal is searched first: it is
+// a hundred times cheaper than the pattern.
+type shape struct {
+	literal string
+	pattern *regexp.Regexp
+}
+
+// shapes are the documented forms of the issuers' tokens.
+var shapes = []shape{
+	{"sk-", regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`)},                                         // OpenAI, Anthropic and others
+	{"gh", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{36,}`)},                                     // GitHub
+	{"github_pat_", regexp.MustCompile(`\bgithub_pat_[A-Za-z0-9_]{22,}`)},                          // GitHub, fine-grained
+	{"glpat-", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`)},                                   // GitLab
+	{"xox", regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`)},                                 // Slack
+	{"AKIA", regexp.MustCompile(`\bAKIA[0-9A-Z]{16}\b`)},                                           // AWS
+	{"ASIA", regexp.MustCompile(`\bASIA[0-9A-Z]{16}\b`)},                                           // AWS, temporary
+	{"AIza", regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`)},                                        // Google
+	{"ya29.", regexp.MustCompile(`\bya29\.[0-9A-Za-z_-]{20,}`)},                                    // Google OAuth
+	{"_live_", regexp.MustCompile(`\b[sr]k_live_[0-9A-Za-z]{16,}`)},                                // Stripe
+	{"npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},                                        // npm
+	{"hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`)},                                           // Hugging Face
+	{"eyJ", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)}, // JWT
+	{"PRIVATE KEY-----", regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)},
+	{"earer ", regexp.MustCompile(`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}=*`)},
+	{"://", regexp.MustCompile(`://[^\s/:@"']+:[^\s/@"']+@`)}, // a password in a URL
+}
+
+// Text returns s without what has the shape of a token and without learnt values.
+func (r *Redactor) Text(s string) string {
+	for _, sh := range shapes {
+		if strings.Contains(s, sh.literal) {
+			s = sh.pattern.ReplaceAllStringFunc(s, blank)
+		}
+	}
+	if r == nil {
+		return s
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, v := range r.values {
+		if strings.Contains(s, v) {
+			s = strings.ReplaceAll(s, v, Redacted)
+		}
+	}
+	return s
+}
+
+// blank keeps what tells the kind of a secret and drops the secret.
+func blank(s string) string {
+	switch {
+	case strings.HasPrefix(s, "://"):
+		return "://" + Redacted + "@"
+	case strings.HasPrefix(s, "-----BEGIN"):
+		return s[:strings.Index(s[5:], "-----")+10] + Redacted
+	case strings.HasPrefix(s[1:], "earer "):
+		return s[:7] + Redacted
+	}
+	return Redacted
+}
+
+var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(pass(word|wd|phrase)?|secrets?|tokens?|api_?-?keys?|access_?-?keys?|private_?-?keys?|secret_?-?keys?|auth(orization)?|credentials?|cookies?|set-cookie|session_?id|client_?-?secret|pin|otp|cvv)$`)
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// SecretKey reports whether a property or header of this name holds a credential.
+func SecretKey(key string) bool {
+	return secretKey.MatchString(key) || secretKey.MatchString(camel.ReplaceAllString(key, "${1}_$2"))
+}
+
+// Call returns the arguments of a call without secrets.
+func (r *Redactor) Call(c *tool.Call) json.RawMessage {
+	values := c.Trail.Values
+	if values == nil && c.Tool != nil && c.Tool.Input.HasRoles() { // refused before it was validated
+		var err error
+		if values, err = c.Tool.Input.Values(c.Args); err != nil {
+			return json.RawMessage(`"` + Redacted + `"`)
+		}
+	}
+	return r.Args(c.Args, values)
+}
+
+// Args returns arguments without secrets: values under credential-like keys,
+// those of values whose role is secret, and anything that has the shape of a
+// token. Arguments that are not JSON become a string that is redacted as a text.
+func (r *Redactor) Args(args json.RawMessage, values []schema.Value) json.RawMessage {
+	secret := map[string]bool(nil)
+	for _, v := range values {
+		if v.Role == schema.Secret {
+			if secret == nil {
+				secret = map[string]bool{}
+			}
+			secret[v.Pointer] = true
+		}
+	}
+	if secret == nil && !suspicious(args) && !r.knows(args) {
+		return args
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		out, _ := json.Marshal(r.Text(string(args)))
+		return out
+	}
+	out, err := json.Marshal(r.clean("", v, secret))
+	if err != nil {
+		return json.RawMessage(`"` + Redacted + `"`)
+	}
+	return out
+}
+
+func (r *Redactor) clean(pointer string, v any, secret map[string]bool) any {
+	if secret[pointer] {
+		return Redacted
+	}
+	switch v := v.(type) {
+	case string:
+		return r.Text(v)
+	case []any:
+		for i := range v {
+			v[i] = r.clean(pointer+"/"+itoa(i), v[i], secret)
+		}
+	case map[string]any:
+		for k, e := range v {
+			if SecretKey(k) && !isEmpty(e) {
+				v[k] = Redacted
+			} else {
+				v[k] = r.clean(pointer+"/"+escapePointer(k), e, secret)
+			}
+		}
+	}
+	return v
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil, bool:
+		return true
+	case string:
+		return v == ""
+	}
+	return false
+}
+
+func itoa(i int) string { b, _ := json.Marshal(i); return string(b) }
+
+func escapePointer(k string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(k, "~", "~0"), "/", "~1")
+}
+
+// hints are parts of every key and every shape that Args takes out, in lower case.
+var hints = func() [][]byte {
+	words := []string{"pass", "secret", "token", "key", "auth", "credential", "cookie", "session", `pin"`, `otp"`, `cvv"`, `\u`}
+	for _, s := range shapes {
+		words = append(words, strings.ToLower(s.literal))
+	}
+	out := make([][]byte, len(words))
+	for i, w := range words {
+		out[i] = []byte(w)
+	}
+	return out
+}()
+
+// suspicious reports whether there may be something to take out: cheap, and
+// wrong only by saying yes too often.
+func suspicious(args []byte) bool {
+	for _, h := range hints {
+		if containsFold(args, h) {
+			return true
+		}
+	}
+	return false
+}
+
+// containsFold reports whether s contains the lower-case ASCII text low, in any case.
+func containsFold(s, low []byte) bool {
+	first := low[0]
+	upper := first
+	if 'a' <= first && first <= 'z' {
+		upper -= 'a' - 'A'
+	}
+	for i := 0; i+len(low) <= len(s); i++ {
+		if c := s[i]; c != first && c != upper {
+			continue
+		}
+		if bytes.EqualFold(s[i:i+len(low)], low) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Redactor) knows(args []byte) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, v := range r.values {
+		if bytes.Contains(args, []byte(v)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Redact returns the stage that takes secrets out of results (SPEC X2).
+func Redact(r *Redactor) pipeline.Stage {
+	return pipeline.Stage{
+		Name: "redact", Doc: "take secrets out of results",
+		Wrap: func(next tool.Handler) tool.Handler {
+			return func(ctx context.Context, c *tool.Call) (*tool.Result, error) {
+				res, err := next(ctx, c)
+				if err != nil {
+					return nil, err
+				}
+				return r.result(res), nil
+			}
+		},
+	}
+}
+
+// result returns res, or a copy without its secrets if it has any.
+func (r *Redactor) result(res *tool.Result) *tool.Result {
+	out := res
+	edit := func() *tool.Result {
+		if out == res {
+			c := *res
+			c.Content = append([]tool.Content(nil), res.Content...)
+			out = &c
+		}
+		return out
+	}
+	for i, c := range res.Content {
+		if text := r.Text(c.Text); text != c.Text {
+			edit().Content[i].Text = text
+			out.Content[i].Raw = nil
+		}
+	}
+	if s := string(res.Structured); s != "" {
+		if clean := r.Text(s); clean != s {
+			edit().Structured = json.RawMessage(clean)
+			if !json.Valid(out.Structured) {
+				out.Structured = nil
+			}
+		}
+	}
+	if res.Err != nil {
+		if text := r.Text(res.Err.Message); text != res.Err.Message {
+			e := *res.Err
+			e.Message = text
+			edit().Err = &e
+		}
+	}
+	return out
+}

@@ -1,0 +1,14 @@
+// Package std lists the modules that come with Helve.
+package std
+
+import (
+	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/modules/discovery"
+	"github.com/helve-ai/helve/modules/results"
+	"github.com/helve-ai/helve/modules/tasks"
+)
+
+// Modules returns them, in the order of their names.
+func Modules() []*module.Module {
+	return []*module.Module{discovery.Module, results.Module, tasks.Module}
+}
