@@ -100,36 +100,37 @@ func TestParseSurvivesDeepNesting(t *testing.T) {
 // passed, one class a row.
 func TestBypasses(t *testing.T) {
 	classes := map[string][]string{
-		"a path for a name":                  {"/tmp/x/git status", "./git status", "../cat f", `.\\cat f`, "sub/ls"},
-		"a wrapper that runs its operands":   {"env ls", "xargs rm", "nice ls", "timeout 5 ls", "nohup ls", "sudo ls", "busybox ls", "command ls", "exec ls", "builtin ls", "eval ls", "stdbuf -o0 ls", "setsid ls", "watch ls", "time ls", "chroot . ls", "script -c ls", "parallel ls"},
-		"an interpreter":                     {"sh -c ls", "bash x", "python3 -c 1", "python3 x.py", "perl -e 1", "ruby -e 1", "node -e 1", "php -r 1", "lua x", "python3", "bash", "node", "python3 -v", "python3 -im x"},
-		"project code behind a harmless end": {"python3 x.py --help", "python3 -m pip --version", "python3 -m x --help", "make --version x", "npm run x --version", "go run . --version", "cargo --version", "yarn --version"},
-		"an abbreviated option":              {"sort --out=x f", "sort --outp x f", "git diff --outp=x", "base64 --out=x f", "tar tf a --use-c=sh", "date --se=x", "git grep --open x", "sed --in s/a/b/ f", "grep --fil=/etc/passwd f", "fd --exe rm"},
-		"an option in a cluster":             {"sort -uo x f", "git grep -nOsh x", "fd -Hx rm", "sed -ni p f", "tree -ao x", "rg -nz x", "tar -tfa.tar -Ish"},
-		"an attached value":                  {"sort -ox f", "base64 -ox f", "grep -f/etc/passwd f", "tar -f/etc/x -t", "git blame -S/etc/passwd f", "sort --output=x f", "date -r/etc/passwd"},
-		"an option after operands":           {"sort f -o x", "cat f --unknown", "grep x f -f /etc/passwd", "tar tf a.tar --to-command=sh", "git diff a -- b --no-index /etc", "find . -name x -delete", "jq . f -L x"},
-		"a file outside behind an option":    {"grep -f /etc/passwd f", "wc --files0-from=/etc/x", "du -X /etc/x .", "date -r /etc/shadow", "jq --slurpfile a /etc/x . f", "find . -newer /etc/x", "diff -X /etc/x a b", "git ls-files -X /etc/x", "rg --ignore-file /etc/x y"},
-		"a climbing path":                    {"cat ../x", "cat a/../../x", "cat ./../x", "ls ..", "git -C .. status", "head -n 5 ../../x", "git diff ../x y", "test -f ../x"},
-		"a climb after a directory option":   {"git -C sub diff -- ../../x", "git -C a -C ../.. status"},
-		"a second operand that is written":   {"uniq a b", "xxd a b", "hostname x", "git config user.name x", "git symbolic-ref HEAD x", "uniq *", "uniq -- a b", "date 01010101"},
-		"a list that follows links":          {"ls -L", "find -L .", "find . -follow", "rg -L x", "fd -L x", "du -L .", "tree -l"},
-		"git configuration":                  {"git -c core.pager=x log", "git -ccore.pager=x log", "git --config-env=a=b log", "git --exec-path=. status", "git --git-dir=x status", "git --git-dir x status", "git -p log", "git --paginate log", "git --work-tree . status"},
-		"git programs":                       {"git diff --ext-diff", "git log --ext-diff", "git show --textconv", "git grep -O x", "git log --show-signature", "git log --format=%G?", "git log --pretty=format:%GS", "git tag -v x", "git cat-file --textconv a", "git cat-file --filters a", "git difftool", "git help -w x", "git bisect run x", "git rebase -x y", "git submodule foreach x", "git clone ext::sh"},
-		"git writes":                         {"git branch x", "git branch -D x", "git branch --list -D x", "git tag x", "git reflog expire", "git reflog -n 5 expire", "git remote -v update", "git stash", "git stash pop", "git config -e", "git log --output=x", "git worktree add x", "git fetch", "git gc", "git notes add", "git checkout .", "git -C . commit"},
-		"sed scripts":                        {"sed e f", "sed 1e f", "sed 's/a/b/w x' f", "sed 's/a/b/ge' f", "sed 's/a/b/;w x' f", "sed -e p -e 'w x' f", "sed '$!{w x\n}' f", "sed --expression='r x' f", "sed 's/[/]/;w x;s/a/b/' f", "sed '/[]/]w x/p' f", `sed 's/a\/b/w x' f`, "sed -n '/a/w x' f", "sed 'y/a/b/e' f", "sed -s -n -f x f", "sed -l 1 'e id'", "sed 'a\\\ne' f", "sed '0~2e id' f", "sed p{e f", "sed '1,/x/I e id' f"},
-		"awk programs":                       {`awk 'BEGIN{system("id")}'`, `awk '{print | "sh"}' f`, `awk '{print >> "x"}' f`, `awk '{getline < "/etc/passwd"}' f`, `awk '@load "x"' f`, "awk -f x f", "awk -i x 1 f", `awk 'BEGIN{while(("id" | getline l)>0)print l}'`, `awk 'BEGIN{SYMTAB["x"]=1}'`, `awk '{print}' FS=: /etc/passwd`},
-		"jq programs":                        {`jq 'import "x" as y; .' f`, `jq 'include "x"; .' f`, `jq '$ENV.X' f`, `jq 'env.X' f`, "jq -nf x", "jq -n input_filename f"},
-		"find actions":                       {"find . -exec x ;", "find . -execdir x +", "find . -ok x ;", "find . -fprintf x y", "find . -fls x", "find -files0-from x"},
-		"archives":                           {"tar xf a", "tar -xf a", "tar tf a -I sh", "tar tf h:a", "tar -tf a --checkpoint-action=exec=sh", "tar --list --file=a --use-compress-program sh", "tar tfI a sh", "tar t -f a -C /", "unzip a", "unzip -lo a", "gzip a", "gunzip a"},
-		"a value that is an option here":     {"column -n /etc/passwd", "hexdump -s /etc/passwd f", "ls -T /etc", "od -w /etc/passwd", "xxd -ps /etc/passwd"},
-		"response files":                     {"strings @x", "mypy @x", "gcc @x"},
-		"secrets in the environment":         {"env", "printenv", "ps e", "ps auxe", "ps -E", "ps -o environ", "set", "export", "declare -p"},
-		"shell builtins":                     {"printf -v x y", "test -v x", "cd x", "source x", ". x", "trap x EXIT", "alias x=y", "hash x", "enable -f x y", "mapfile -C x y", "read x", "history", "fc -s", "ulimit 1", "exit", "kill 1", "umask 0"},
-		"devices and the process table":      {"cat /dev/sda", "cat /proc/self/environ", "head -c 1 /dev/stdin", "tail /dev/tty", "cat //etc/passwd", `cat 'C:\\x'`},
-		"programs that write or send":        {"tee f", "dd if=a of=b", "cp a b", "mv a b", "ln -s a b", "rm f", "touch f", "mkdir d", "truncate -s0 f", "split f", "curl x", "wget x", "nc x 1", "ssh x", "scp a b", "rsync a b", "ping x", "install a b", "chmod 777 f", "patch f", "ed f", "vi f", "less f", "man ls", "dig x"},
-		"a glob that becomes an option":      {"cat -*", "cat --*", "grep --file=* x", "sort --*=x f", "ls --*=x", "rg --pre=* x", "sort -o* f", "grep * f", "tar tf *", "git log --output=*", "head -n * f"},
-		"names with other letters":           {"сat f", "LS", "ls\u00a0f", "l\u200bs", "ｌｓ"},
-		"a joined part":                      {"ls; rm x", "ls && rm x", "ls || rm x", "ls | rm x", "ls\nrm x", "ls | sh", "echo cm0= | base64 -d | sh", "true; python3 -v"},
+		"a path for a name":                                {"/tmp/x/git status", "./git status", "../cat f", `.\\cat f`, "sub/ls"},
+		"a wrapper that runs its operands":                 {"env ls", "xargs rm", "nice ls", "timeout 5 ls", "nohup ls", "sudo ls", "busybox ls", "command ls", "exec ls", "builtin ls", "eval ls", "stdbuf -o0 ls", "setsid ls", "watch ls", "time ls", "chroot . ls", "script -c ls", "parallel ls"},
+		"an interpreter":                                   {"sh -c ls", "bash x", "python3 -c 1", "python3 x.py", "perl -e 1", "ruby -e 1", "node -e 1", "php -r 1", "lua x", "python3", "bash", "node", "python3 -v", "python3 -im x"},
+		"project code behind a harmless end":               {"python3 x.py --help", "python3 -m pip --version", "python3 -m x --help", "make --version x", "npm run x --version", "go run . --version", "cargo --version", "yarn --version"},
+		"an abbreviated option":                            {"sort --out=x f", "sort --outp x f", "git diff --outp=x", "base64 --out=x f", "tar tf a --use-c=sh", "date --se=x", "git grep --open x", "sed --in s/a/b/ f", "grep --fil=/etc/passwd f", "fd --exe rm"},
+		"an option in a cluster":                           {"sort -uo x f", "git grep -nOsh x", "fd -Hx rm", "sed -ni p f", "tree -ao x", "rg -nz x", "tar -tfa.tar -Ish"},
+		"an attached value":                                {"sort -ox f", "base64 -ox f", "grep -f/etc/passwd f", "tar -f/etc/x -t", "git blame -S/etc/passwd f", "sort --output=x f", "date -r/etc/passwd"},
+		"an option after operands":                         {"sort f -o x", "cat f --unknown", "grep x f -f /etc/passwd", "tar tf a.tar --to-command=sh", "git diff a -- b --no-index /etc", "find . -name x -delete", "jq . f -L x"},
+		"a file outside behind an option":                  {"grep -f /etc/passwd f", "wc --files0-from=/etc/x", "du -X /etc/x .", "date -r /etc/shadow", "jq --slurpfile a /etc/x . f", "find . -newer /etc/x", "diff -X /etc/x a b", "git ls-files -X /etc/x", "rg --ignore-file /etc/x y"},
+		"a climbing path":                                  {"cat ../x", "cat a/../../x", "cat ./../x", "ls ..", "git -C .. status", "head -n 5 ../../x", "git diff ../x y", "test -f ../x"},
+		"a climb after a directory option":                 {"git -C sub diff -- ../../x", "git -C a -C ../.. status"},
+		"a second operand that is written":                 {"uniq a b", "xxd a b", "hostname x", "git config user.name x", "git symbolic-ref HEAD x", "uniq *", "uniq -- a b", "date 01010101"},
+		"a list that follows links":                        {"ls -L", "find -L .", "find . -follow", "rg -L x", "fd -L x", "du -L .", "tree -l"},
+		"git configuration":                                {"git -c core.pager=x log", "git -ccore.pager=x log", "git --config-env=a=b log", "git --exec-path=. status", "git --git-dir=x status", "git --git-dir x status", "git -p log", "git --paginate log", "git --work-tree . status"},
+		"git programs":                                     {"git diff --ext-diff", "git log --ext-diff", "git show --textconv", "git grep -O x", "git log --show-signature", "git log --format=%G?", "git log --pretty=format:%GS", "git tag -v x", "git cat-file --textconv a", "git cat-file --filters a", "git difftool", "git help -w x", "git bisect run x", "git rebase -x y", "git submodule foreach x", "git clone ext::sh"},
+		"git writes":                                       {"git branch x", "git branch -D x", "git branch --list -D x", "git tag x", "git reflog expire", "git reflog -n 5 expire", "git remote -v update", "git stash", "git stash pop", "git config -e", "git log --output=x", "git worktree add x", "git fetch", "git gc", "git notes add", "git checkout .", "git -C . commit"},
+		"sed scripts":                                      {"sed e f", "sed 1e f", "sed 's/a/b/w x' f", "sed 's/a/b/ge' f", "sed 's/a/b/;w x' f", "sed -e p -e 'w x' f", "sed '$!{w x\n}' f", "sed --expression='r x' f", "sed 's/[/]/;w x;s/a/b/' f", "sed '/[]/]w x/p' f", `sed 's/a\/b/w x' f`, "sed -n '/a/w x' f", "sed 'y/a/b/e' f", "sed -s -n -f x f", "sed -l 1 'e id'", "sed 'a\\\ne' f", "sed '0~2e id' f", "sed p{e f", "sed '1,/x/I e id' f"},
+		"awk programs":                                     {`awk 'BEGIN{system("id")}'`, `awk '{print | "sh"}' f`, `awk '{print >> "x"}' f`, `awk '{getline < "/etc/passwd"}' f`, `awk '@load "x"' f`, "awk -f x f", "awk -i x 1 f", `awk 'BEGIN{while(("id" | getline l)>0)print l}'`, `awk 'BEGIN{SYMTAB["x"]=1}'`, `awk '{print}' FS=: /etc/passwd`},
+		"jq programs":                                      {`jq 'import "x" as y; .' f`, `jq 'include "x"; .' f`, `jq '$ENV.X' f`, `jq 'env.X' f`, "jq -nf x", "jq -n input_filename f"},
+		"find actions":                                     {"find . -exec x ;", "find . -execdir x +", "find . -ok x ;", "find . -fprintf x y", "find . -fls x", "find -files0-from x"},
+		"archives":                                         {"tar xf a", "tar -xf a", "tar tf a -I sh", "tar tf h:a", "tar -tf a --checkpoint-action=exec=sh", "tar --list --file=a --use-compress-program sh", "tar tfI a sh", "tar t -f a -C /", "unzip a", "unzip -lo a", "gzip a", "gunzip a"},
+		"a value that is an option here":                   {"column -n /etc/passwd", "hexdump -s /etc/passwd f", "ls -T /etc", "od -w /etc/passwd", "xxd -ps /etc/passwd"},
+		"an option that makes a file of the first operand": {"grep /etc/passwd -e x", "grep /etc/passwd f -f g", "rg /etc -e x", "rg /etc --files", "sed /etc/p -e p", "git grep /etc/x -e y", "egrep /etc/passwd --regexp=x"},
+		"response files":                                   {"strings @x", "mypy @x", "gcc @x"},
+		"secrets in the environment":                       {"env", "printenv", "ps e", "ps auxe", "ps -E", "ps -o environ", "set", "export", "declare -p"},
+		"shell builtins":                                   {"printf -v x y", "test -v x", "cd x", "source x", ". x", "trap x EXIT", "alias x=y", "hash x", "enable -f x y", "mapfile -C x y", "read x", "history", "fc -s", "ulimit 1", "exit", "kill 1", "umask 0"},
+		"devices and the process table":                    {"cat /dev/sda", "cat /proc/self/environ", "head -c 1 /dev/stdin", "tail /dev/tty", "cat //etc/passwd", `cat 'C:\\x'`},
+		"programs that write or send":                      {"tee f", "dd if=a of=b", "cp a b", "mv a b", "ln -s a b", "rm f", "touch f", "mkdir d", "truncate -s0 f", "split f", "curl x", "wget x", "nc x 1", "ssh x", "scp a b", "rsync a b", "ping x", "install a b", "chmod 777 f", "patch f", "ed f", "vi f", "less f", "man ls", "dig x"},
+		"a glob that becomes an option":                    {"cat -*", "cat --*", "grep --file=* x", "sort --*=x f", "ls --*=x", "rg --pre=* x", "sort -o* f", "grep * f", "tar tf *", "git log --output=*", "head -n * f"},
+		"names with other letters":                         {"сat f", "LS", "ls\u00a0f", "l\u200bs", "ｌｓ"},
+		"a joined part":                                    {"ls; rm x", "ls && rm x", "ls || rm x", "ls | rm x", "ls\nrm x", "ls | sh", "echo cm0= | base64 -d | sh", "true; python3 -v"},
 	}
 	rules := command.Rules{Profile: command.Passive, Compound: true, Resolve: strict}
 	for class, texts := range classes {
@@ -274,7 +275,7 @@ func TestPrepare(t *testing.T) {
 		{"[ -f x ]", "[ -f x ]", ""},
 	}
 	for _, test := range tests {
-		argv, env := command.Prepare(parsePart(t, test.text))
+		argv, env := command.Prepare(parsePart(t, test.text), command.Passive)
 		if got := strings.Join(argv, " "); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.text, got, test.want)
 		}
@@ -282,7 +283,7 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%s: environment %v has no %s", test.text, env, test.env)
 		}
 	}
-	argv, env := command.Prepare(parsePart(t, "git -C sub diff HEAD -- a"))
+	argv, env := command.Prepare(parsePart(t, "git -C sub diff HEAD -- a"), command.Full)
 	got := strings.Join(argv, " ")
 	for _, want := range []string{"-c core.fsmonitor=false", "-C sub diff --no-ext-diff --no-textconv HEAD -- a"} {
 		if !strings.Contains(got, want) {
@@ -292,8 +293,17 @@ func TestPrepare(t *testing.T) {
 	if !slices.Contains(env, "GIT_PAGER=cat") {
 		t.Errorf("git: environment %v has no GIT_PAGER", env)
 	}
-	if argv, _ := command.Prepare(parsePart(t, "rm x")); argv != nil {
+	if argv, _ := command.Prepare(parsePart(t, "rm x"), command.Full); argv != nil {
 		t.Errorf("a refused part is prepared as %v", argv)
+	}
+	if argv, _ := command.Prepare(parsePart(t, "pytest"), command.Passive); argv != nil {
+		t.Errorf("what passive refuses is prepared under it as %v", argv)
+	}
+	if argv, _ := command.Prepare(parsePart(t, "mypy a.py"), command.Full); strings.Join(argv, " ") != "mypy a.py" {
+		t.Errorf("under full the project's configuration is switched off: %v", argv)
+	}
+	if argv, _ := command.Prepare(parsePart(t, "rm x"), command.Unrestricted); strings.Join(argv, " ") != "rm x" {
+		t.Errorf("unrestricted: got %v", argv)
 	}
 }
 
@@ -309,7 +319,7 @@ func parsePart(t *testing.T, text string) command.Part {
 func TestPreparedIsPermitted(t *testing.T) {
 	for _, shape := range command.Shapes() {
 		for _, text := range shape.Allow {
-			if argv, _ := command.Prepare(parsePart(t, text)); len(argv) == 0 {
+			if argv, _ := command.Prepare(parsePart(t, text), shape.Profile); len(argv) == 0 {
 				t.Errorf("%s is permitted, but cannot be prepared", text)
 			}
 		}

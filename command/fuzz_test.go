@@ -45,7 +45,7 @@ func FuzzParse(f *testing.F) {
 		demandPlain(t, text)
 		demandPlain(t, written)
 		for _, part := range line.Parts {
-			if argv, _ := command.Prepare(part); len(argv) == 0 {
+			if argv, _ := command.Prepare(part, command.Full); len(argv) == 0 {
 				t.Fatalf("%q is permitted, but cannot be prepared", part)
 			}
 		}

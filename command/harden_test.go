@@ -63,7 +63,7 @@ func TestPreparedGitRunsNothing(t *testing.T) {
 			if !strings.HasPrefix(text, "git ") {
 				continue
 			}
-			argv, env := command.Prepare(parsePart(t, text))
+			argv, env := command.Prepare(parsePart(t, text), shape.Profile)
 			cmd := exec.Command(argv[0], argv[1:]...)
 			cmd.Dir = dir
 			cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
@@ -99,7 +99,7 @@ func TestPreparedPythonIsIsolated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	argv, _ := command.Prepare(parsePart(t, "python3 -m py_compile a.py"))
+	argv, _ := command.Prepare(parsePart(t, "python3 -m py_compile a.py"), command.Passive)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {

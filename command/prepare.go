@@ -6,17 +6,21 @@ import (
 	"strings"
 )
 
-// Prepare returns how a permitted part is to be run: its arguments with
+// Prepare returns how a part that p permits is to be run: its arguments with
 // harmless options in place of some, and with those that switch off programs
 // named by a repository's or project's configuration; and settings NAME=VALUE
-// to add to the environment, over whatever stands there. The lesser profile's
-// form is used when two fit. For a part that no profile permits it returns nil.
+// to put over whatever stands in the environment. Under Full the project's own
+// configuration counts where its code may run. For a part that p does not
+// permit it returns nil; under Unrestricted, the part's own arguments.
 //
 // The runner must add the rest: an environment without the caller's variables
 // (LD_PRELOAD, GIT_EXTERNAL_DIFF, PYTHONPATH, POSIXLY_CORRECT, …), and a PATH of
 // trusted directories.
-func Prepare(part Part) (argv, env []string) {
-	r, err := Rules{Profile: Full, Resolve: func(string) error { return nil }}.judge(part)
+func Prepare(part Part, p Profile) (argv, env []string) {
+	if p == Unrestricted {
+		return slices.Clone(part.Argv), nil
+	}
+	r, err := Rules{Profile: p, Resolve: func(string) error { return nil }}.judge(part)
 	if err != nil {
 		return nil, nil
 	}
