@@ -143,12 +143,12 @@ func TestForPanicsOnWhatHasNoSchema(t *testing.T) {
 				P int `enum:"1,a"`
 			}]()
 		},
-		"is not enforced": func() {
+		"invalid or unsupported Perl syntax": func() {
 			schema.For[struct {
 				P string `pattern:"(?=a)"`
 			}]()
 		},
-		"minLength: is -1, which is less": func() {
+		"minLength: -1 is not a count": func() {
 			schema.For[struct {
 				P string `minlen:"-1"`
 			}]()

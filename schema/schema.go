@@ -83,20 +83,27 @@ func checkSyntax(raw []byte) error {
 	return nil
 }
 
-// Must is Parse for schemas in code: it panics on an error, also on one that
-// Compile finds, and on a warning.
+// Must is Parse for schemas in code: it panics on what cannot be read, also on
+// unknown types and roles and on patterns that Go does not know. It does not
+// compile, so that a program with a hundred tools starts at once.
 func Must(raw string) *Schema {
 	s, err := Parse([]byte(raw))
 	if err == nil {
-		err = s.Compile()
+		err = s.inspect()
 	}
 	if err != nil {
 		panic(err)
 	}
-	if w := s.Warnings(); w != nil {
-		panic("schema: " + w[0])
-	}
 	return s
+}
+
+// inspect finds what a programmer gets wrong, without the library.
+func (s *Schema) inspect() error {
+	t, err := s.peek()
+	if err != nil {
+		return err
+	}
+	return t.inspect(t.root, nil)
 }
 
 // Raw is the text as it was written. It is not to be changed.

@@ -303,3 +303,36 @@ func (v *value) at(tokens []string) *value {
 	}
 	return v
 }
+
+// inspect checks the types and patterns of the schemas in v.
+func (t *tree) inspect(v *value, path []string) (err error) {
+	at := func(k string) string { return "schema: " + pointer(append(slices.Clone(path), k)) + ": " }
+	names := v.member("type").strings()
+	if one, ok := v.member("type").str(); ok {
+		names = []string{one}
+	}
+	known := append([]string{"integer"}, kindNames[:]...)
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return fmt.Errorf("%sthere is no type %q%s", at("type"), n, didYouMean(n, known))
+		}
+	}
+	if p, ok := v.member("pattern").str(); ok {
+		if _, err := readPattern(p); err != nil {
+			return fmt.Errorf("%s%w", at("pattern"), err)
+		}
+	}
+	for _, k := range []string{"minLength", "maxLength", "minItems", "maxItems"} {
+		if n := v.member(k); n != nil {
+			if _, ok := natural(n); !ok {
+				return fmt.Errorf("%s%s is not a count", at(k), n.text())
+			}
+		}
+	}
+	eachSub(v, func(keyword, key string, sub *value) {
+		if err == nil {
+			err = t.inspect(sub, append(slices.Clone(path), keyword, key))
+		}
+	})
+	return err
+}
