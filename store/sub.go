@@ -6,7 +6,7 @@ import (
 )
 
 // Sub returns the part of s whose buckets' names begin with prefix and a
-// slash; in the part they go without. Parts with different prefixes share
+// slash; in the part they go without, but it counts towards [MaxName]. Parts with different prefixes share
 // nothing, unless one prefix begins with another and a slash: then it lies
 // within that one. Close of a part does nothing, since s is its owner's to
 // close.

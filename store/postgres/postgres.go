@@ -16,8 +16,8 @@ import (
 	"github.com/helve-ai/helve/store"
 )
 
-// attempts is how often an Update is tried: conflicts that often are not bad
-// luck any more.
+// attempts is how often an Update is tried. 64 goroutines, each of which reads
+// all of a bucket and writes one key of it, on 60 connections, need up to 11.
 const attempts = 100
 
 // Codes of SQLSTATE.
@@ -38,8 +38,9 @@ const (
 // database. Schemas written by a newer Helve are refused.
 //
 // Updates are SERIALIZABLE transactions that do not wait for each other. One
-// that PostgreSQL finds to conflict is run again, up to 100 times, after
-// growing pauses: see store.Store for what that asks of fn. Writes are sent
+// that PostgreSQL finds to conflict is run again, up to 100 times, from then on
+// in turn with others that have conflicted: see store.Store for what that asks
+// of fn. Writes are sent
 // together, before the next read or with the commit, so that an Update that
 // reads once and writes takes two round trips. If the connection is lost
 // during the commit, the Update fails, though it may have been committed.
@@ -98,7 +99,7 @@ func (s *db) View(ctx context.Context, fn func(store.Reader) error) error {
 		return err
 	}
 	defer leave()
-	return s.explain(s.run(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", func(t *tx) error {
+	return s.explain(s.run(ctx, []string{"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}, func(t *tx) error {
 		return store.Read(ctx, t, fn)
 	}))
 }
@@ -110,10 +111,12 @@ func (s *db) Update(ctx context.Context, fn func(store.Writer) error) error {
 	}
 	defer leave()
 	pause := time.Millisecond
-	for range attempts {
-		err = s.run(ctx, "BEGIN ISOLATION LEVEL SERIALIZABLE", func(t *tx) error {
-			return store.Write(ctx, t, fn)
-		})
+	for n := range attempts {
+		begin := []string{"BEGIN ISOLATION LEVEL SERIALIZABLE"}
+		if n > 0 {
+			begin = append(begin, s.sql.turn)
+		}
+		err = s.run(ctx, begin, func(t *tx) error { return store.Write(ctx, t, fn) })
 		if !conflict(err) {
 			return s.explain(err)
 		}
@@ -122,13 +125,13 @@ func (s *db) Update(ctx context.Context, fn func(store.Writer) error) error {
 			return ctx.Err()
 		case <-time.After(rand.N(pause)):
 		}
-		pause = min(2*pause, 100*time.Millisecond)
+		pause = min(2*pause, 8*time.Millisecond)
 	}
 	return fmt.Errorf("%s: conflicts with other updates, %d times in a row: %w", s.name, attempts, err)
 }
 
 // run runs fn in one transaction, and commits it if fn returns nil.
-func (s *db) run(ctx context.Context, begin string, fn func(*tx) error) error {
+func (s *db) run(ctx context.Context, begin []string, fn func(*tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ const schemaVersion = 1
 
 // statements are those of one schema.
 type statements struct {
-	create                          []string
-	version, get, scan, put, delete string
+	create                                []string
+	version, turn, get, scan, put, delete string
 }
 
 // statementsIn names the schema in each statement, since a search path does
@@ -36,7 +36,10 @@ func statementsIn(schema string) statements {
 			in(fmt.Sprintf("INSERT INTO {}.version SELECT %d WHERE NOT EXISTS (SELECT FROM {}.version)", schemaVersion)),
 		},
 		version: in("SELECT max(version) FROM {}.version"),
-		get:     in("SELECT value FROM {}.kv WHERE bucket = $1 AND key = $2"),
+		// The lock that keeps nobody out but others who ask for it. Unlike an
+		// advisory one it is had before the transaction's snapshot is taken.
+		turn: in("LOCK TABLE {}.version IN SHARE ROW EXCLUSIVE MODE"),
+		get:  in("SELECT value FROM {}.kv WHERE bucket = $1 AND key = $2"),
 		scan: in("SELECT key, value FROM {}.kv WHERE bucket = $1 AND key >= $2 AND key < $3 " +
 			"ORDER BY key LIMIT nullif($4::int, -1)"),
 		put: in("INSERT INTO {}.kv (bucket, key, value) VALUES ($1, $2, $3) " +
@@ -54,7 +57,6 @@ type tx struct {
 	ctx   context.Context
 	conn  *pgx.Conn
 	sql   statements
-	begun bool
 	batch *pgx.Batch // what is to be sent first
 	size  int
 	pages store.Pages
@@ -62,9 +64,11 @@ type tx struct {
 
 var _ store.Tx = (*tx)(nil)
 
-func newTx(ctx context.Context, conn *pgx.Conn, sql statements, begin string) *tx {
+func newTx(ctx context.Context, conn *pgx.Conn, sql statements, begin []string) *tx {
 	t := &tx{ctx: ctx, conn: conn, sql: sql, batch: new(pgx.Batch)}
-	t.batch.Queue(begin)
+	for _, sql := range begin {
+		t.batch.Queue(sql)
+	}
 	t.pages.Fetch = t.fetch
 	return t
 }
@@ -72,7 +76,7 @@ func newTx(ctx context.Context, conn *pgx.Conn, sql statements, begin string) *t
 // send sends what has been queued.
 func (t *tx) send() error {
 	batch := t.batch
-	t.batch, t.size, t.begun = new(pgx.Batch), 0, true
+	t.batch, t.size = new(pgx.Batch), 0
 	err := t.conn.SendBatch(t.ctx, batch).Close()
 	if err != nil && t.ctx.Err() != nil && (code(err) == "" || code(err) == queryCanceled) {
 		return t.ctx.Err()
@@ -141,9 +145,6 @@ func (t *tx) Delete(bucket, key string) error {
 // commit sends the writes that are left and commits them. After it a rollback
 // does nothing.
 func (t *tx) commit() error {
-	if !t.begun && t.batch.Len() == 1 {
-		return nil // nothing but the BEGIN
-	}
 	var tag pgconn.CommandTag
 	t.batch.Queue("COMMIT").Exec(func(done pgconn.CommandTag) error {
 		tag = done
