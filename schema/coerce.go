@@ -28,7 +28,8 @@ func (s *Schema) Coerce(doc []byte) (out []byte, notes []string) {
 	if err != nil || len(dups) > 0 || c.tree.knotty && c.tree.tooHard(v) || lib.validate(v.any()) == nil {
 		return doc, nil
 	}
-	co := &coercer{c: c, lib: lib, build: c.builder(lib)}
+	co := &coercer{c: c, lib: lib, build: c.builder(lib), strict: map[*value]bool{}}
+	co.mark([]*value{c.tree.root}, v)
 	defer func() { c.builders.Put(co.build) }()
 	text, changed := co.value([]*value{c.tree.root}, v, "", "")
 	if !changed || co.steps > maxCoerceSteps {
@@ -45,6 +46,22 @@ type coercer struct {
 	build *builder // nil where there are no rules
 	notes []string
 	steps int
+	// strict are the values that some branch, not only the one looked at, gives
+	// a role of commands or paths.
+	strict map[*value]bool
+}
+
+// mark notes the strict ones among the values in v.
+func (co *coercer) mark(schs []*value, v *value) {
+	if !co.c.tree.roles {
+		return
+	}
+	c := collector{t: co.c.tree, seen: map[visit]bool{}, strict: co.strict}
+	for _, sch := range schs {
+		if c.collect(sch, v, nil) != nil {
+			co.steps = maxCoerceSteps + 1 // what cannot be judged is left as it is
+		}
+	}
 }
 
 // maxCoerceSteps bounds the trying of branches; a document that needs more is
@@ -92,6 +109,7 @@ func (co *coercer) value(schs []*value, v *value, at string, role Role) ([]byte,
 		now := v
 		if changed {
 			now = reparse(text)
+			co.mark(schs, now)
 		}
 		if t, ok := co.choose(w, union, schs, now, at); ok {
 			text, changed = t, true
@@ -111,6 +129,9 @@ func reparse(text []byte) *value {
 
 // shape coerces by all but the unions.
 func (co *coercer) shape(w *view, schs []*value, v *value, at string) ([]byte, bool) {
+	if v.kind != kString && co.strict[v] {
+		return v.text(), false
+	}
 	if w.lits != nil && v.kind < kArray {
 		if lit := w.literal(v); lit != nil {
 			co.note(at, w.role, v.text(), lit.text(), "read as")
@@ -293,7 +314,7 @@ func (co *coercer) array(w *view, v *value, at string) ([]byte, bool) {
 func (co *coercer) object(w *view, v *value, at string) ([]byte, bool) {
 	edits := make([]edit, len(v.kids))
 	any := false
-	renamed := w.renames(v)
+	renamed := co.renames(w, v)
 	for i, kid := range v.kids {
 		key := kid.key
 		if to, ok := renamed[key]; ok {

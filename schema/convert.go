@@ -25,7 +25,7 @@ func (co *coercer) convert(w *view, schs []*value, v *value, at string) ([]byte,
 	var ways []candidate
 	for k := kNull; k <= kObject; k++ {
 		if w.allows(k) {
-			ways = append(ways, co.ways(w, v, k, at)...)
+			ways = append(ways, co.ways(w, schs, v, k, at)...)
 		}
 	}
 	ways = unwrapped(ways)
@@ -57,7 +57,7 @@ func unwrapped(ways []candidate) []candidate {
 }
 
 // ways gives the candidates, none or one, for v as a k.
-func (co *coercer) ways(w *view, v *value, k kind, at string) []candidate {
+func (co *coercer) ways(w *view, schs []*value, v *value, k kind, at string) []candidate {
 	said, isText := v.str()
 	said = strings.TrimSpace(said)
 	switch {
@@ -74,12 +74,12 @@ func (co *coercer) ways(w *view, v *value, k kind, at string) []candidate {
 	case k == kString && (v.kind == kNumber || v.kind == kBool):
 		return []candidate{{text: quote(string(v.text())), how: "read as the text"}}
 	case k == kObject && isText:
-		return co.spelt(w, v, kObject, at)
+		return co.spelt(w, schs, v, kObject, at)
 	case k == kArray:
 		if looksLike(v, '[') {
-			return co.spelt(w, v, kArray, at)
+			return co.spelt(w, schs, v, kArray, at)
 		}
-		return co.lone(w, v, at)
+		return co.lone(w, schs, v, at)
 	}
 	return nil
 }
@@ -124,23 +124,26 @@ func truth(v *value, said string) string {
 }
 
 // spelt reads a text as the JSON that it holds, if that is a k.
-func (co *coercer) spelt(w *view, v *value, k kind, at string) []candidate {
+func (co *coercer) spelt(w *view, schs []*value, v *value, k kind, at string) []candidate {
 	said, _ := v.str()
 	inner, dups, err := parse([]byte(said), maxDocDepth)
 	if err != nil || len(dups) > 0 || inner.kind != k {
 		return nil
 	}
+	co.mark(schs, inner)
 	text, notes := co.inside(w, inner, at)
 	return []candidate{{text: text, notes: notes, how: "read as the " + k.String() + " it spells"}}
 }
 
 // lone reads v as a list of one, if that one is valid or can be made so.
-func (co *coercer) lone(w *view, v *value, at string) []candidate {
+func (co *coercer) lone(w *view, schs []*value, v *value, at string) []candidate {
 	if said, ok := v.str(); ok && strings.TrimSpace(said) == "" {
 		return nil
 	}
-	text, notes := co.inside(w, reparse(slices.Concat([]byte("["), v.text(), []byte("]"))), at)
-	list := reparse(text)
+	list := reparse(slices.Concat([]byte("["), v.text(), []byte("]")))
+	co.mark(schs, list)
+	text, notes := co.inside(w, list, at)
+	list = reparse(text)
 	if schs := w.element(0); !co.validAll(schs, list.kids[0]) {
 		return nil
 	}
@@ -165,7 +168,7 @@ func (co *coercer) shapeInside(w *view, v *value, at string) ([]byte, bool) {
 
 // renames finds the unknown keys of v that mean a required one that is
 // missing: each must be close to that one only, and that one to it only.
-func (w *view) renames(v *value) map[string]string {
+func (co *coercer) renames(w *view, v *value) map[string]string {
 	var missing, unknown []string
 	for _, name := range w.allRequired() {
 		if v.member(name) == nil && !slices.Contains(missing, name) && len(missing) < maxUnknown {
@@ -183,7 +186,7 @@ func (w *view) renames(v *value) map[string]string {
 	out := map[string]string{}
 	for _, key := range unknown {
 		to := onlyClose(key, missing)
-		if to == "" || onlyClose(to, unknown) != key || w.strictMember(to) && v.member(key).kind != kString {
+		if to == "" || onlyClose(to, unknown) != key || co.strictMember(w, to) && v.member(key).kind != kString {
 			continue
 		}
 		out[key] = to
@@ -205,12 +208,23 @@ func (w *view) knows(name string) bool {
 	return slices.Contains(w.allRequired(), name)
 }
 
-func (w *view) strictMember(name string) bool {
+// strictMember reports whether any branch gives the member a strict role.
+func (co *coercer) strictMember(w *view, name string) bool {
+	for _, union := range w.unions {
+		for _, branch := range union {
+			if co.strictIn(branch, name) {
+				return true
+			}
+		}
+	}
 	schs, _ := w.member(name)
-	return slices.ContainsFunc(schs, func(s *value) bool {
-		role, _ := s.member(roleKeyword).str()
-		return Role(role).strict()
-	})
+	return co.c.tree.view(co.lib.draft, schs, "").role.strict()
+}
+
+func (co *coercer) strictIn(branch *value, name string) bool {
+	w := co.c.tree.view(co.lib.draft, []*value{branch}, "")
+	schs, _ := w.member(name)
+	return co.c.tree.view(co.lib.draft, schs, "").role.strict()
 }
 
 // onlyClose gives the one name that is surely the same word, "" if none or

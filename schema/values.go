@@ -65,6 +65,8 @@ type collector struct {
 	t    *tree
 	seen map[visit]bool
 	out  []Value
+	// strict, where it is not nil, notes the values that only a text may become.
+	strict map[*value]bool
 }
 
 // maxPairs bounds the pairs of a schema and a value that are looked at.
@@ -97,6 +99,9 @@ func (c *collector) collect(sch, v *value, path []string) error {
 }
 
 func (c *collector) add(role Role, v *value, path []string) {
+	if c.strict != nil && role.strict() {
+		c.strict[v] = true
+	}
 	if v.kind == kArray {
 		for i, kid := range v.kids {
 			c.add(role, kid, append(path, fmt.Sprint(i)))
