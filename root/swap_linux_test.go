@@ -16,11 +16,15 @@ import (
 // One goroutine swaps a folder for a link that leads out, another for one that leads to what is blocked, while others
 // read, write, walk and delete: no byte from there is ever seen, and none is changed.
 func TestSwapsNeverLeadOut(t *testing.T) {
-	swapping(t)
+	t.Run("proc", func(t *testing.T) { swapping(t, true) })
+	t.Run("no proc", func(t *testing.T) { swapping(t, false) })
 }
 
-func swapping(t *testing.T) {
+func swapping(t *testing.T, proc bool) {
 	r, dir := newRoot(t)
+	if !proc {
+		r.WithoutProc()
+	}
 	outer := filepath.Dir(dir)
 	put(t, outer, "away/f", "outside")
 	put(t, dir, ".git/f", "blocked")
@@ -46,12 +50,12 @@ func swapping(t *testing.T) {
 			}
 		})
 		work.Go(func() {
-			for i := range 1000 {
+			for i := range 600 {
 				during(calm, i%10 == 0, func(calm bool) { readSwapped(t, r, name+"/f", calm) })
 			}
 		})
 		work.Go(func() {
-			for i := range 150 {
+			for i := range 100 {
 				during(calm, i%10 == 0, func(calm bool) { writeSwapped(t, r, name, calm) })
 			}
 		})
@@ -117,7 +121,7 @@ func writeSwapped(t *testing.T, r *root.Root, folder string, calm bool) {
 // Where the kernel has no openat2, folders are opened component by component.
 func TestOlderKernels(t *testing.T) {
 	defer root.WithoutOpenat2()()
-	t.Run("swaps", swapping)
+	t.Run("swaps", TestSwapsNeverLeadOut)
 	t.Run("swapped", TestSwappedMeanwhile)
 	t.Run("moved", TestRootMovedAway)
 	t.Run("walk", TestWalk)
