@@ -2,9 +2,12 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"time"
 
@@ -280,7 +283,7 @@ func NewFor[In, Out any](def Definition, fn func(context.Context, *Call, In) (Ou
 	}
 	return &Tool{Definition: def, Handle: func(ctx context.Context, call *Call) (*Result, error) {
 		var in In
-		if err := json.Unmarshal(call.Args, &in); err != nil {
+		if err := decode(call.Args, &in); err != nil {
 			return nil, Errorf(CodeValidation, "arguments: %v", err)
 		}
 		out, err := fn(ctx, call, in)
@@ -289,6 +292,49 @@ func NewFor[In, Out any](def Definition, fn func(context.Context, *Call, In) (Ou
 		}
 		return resultOf(out)
 	}}
+}
+
+// decode reads arguments into v. To JSON Schema 3.0 and 1e3 are integers, to
+// encoding/json they are not: such numbers are written out on a second try.
+func decode(args json.RawMessage, v any) error {
+	err := json.Unmarshal(args, v)
+	var mismatch *json.UnmarshalTypeError
+	if err == nil || !errors.As(err, &mismatch) || !strings.HasPrefix(mismatch.Value, "number") {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	var tree any
+	if d.Decode(&tree) != nil {
+		return err
+	}
+	plain, again := json.Marshal(integers(tree))
+	if again != nil || json.Unmarshal(plain, v) != nil {
+		return err
+	}
+	return nil
+}
+
+// integers writes numbers without a fraction as integers.
+func integers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if len(v) > 31 {
+			return v
+		}
+		if r, ok := new(big.Rat).SetString(v.String()); ok && r.IsInt() {
+			return json.RawMessage(r.Num().String())
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = integers(v[k])
+		}
+	}
+	return v
 }
 
 func resultOf(out any) (*Result, error) {

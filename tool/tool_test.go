@@ -153,6 +153,9 @@ func TestStructured(t *testing.T) {
 	if err != nil || string(res.Structured) != `{"sum":3}` {
 		t.Errorf("Handle = %+v, %v", res, err)
 	}
+	if res, err := add.Handle(t.Context(), &tool.Call{Args: json.RawMessage(`{"a":1e1,"b":2.0}`)}); err != nil || string(res.Structured) != `{"sum":12}` {
+		t.Errorf("integers written with a fraction or exponent: %+v, %v", res, err)
+	}
 	if problems := add.Output.Validate(res.Structured); problems != nil {
 		t.Errorf("the result does not conform to the inferred schema: %v", problems)
 	}
