@@ -4,11 +4,12 @@ package std
 import (
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/modules/discovery"
+	"github.com/helve-ai/helve/modules/filesystem"
 	"github.com/helve-ai/helve/modules/results"
 	"github.com/helve-ai/helve/modules/tasks"
 )
 
 // Modules returns them, in the order of their names.
 func Modules() []*module.Module {
-	return []*module.Module{discovery.Module, results.Module, tasks.Module}
+	return []*module.Module{discovery.Module, filesystem.Module, results.Module, tasks.Module}
 }
