@@ -1,0 +1,56 @@
+package app
+
+import "slices"
+
+// unsupported are the keys that are known, and whose machinery this version
+// lacks: they are refused where they ask for it. Whoever builds the machinery
+// deletes the line.
+var unsupported = []struct {
+	pattern string // see under
+	what    string // what is not supported
+	value   string // the only value that is refused; "": all but empty ones and false
+}{
+	{"runtime.hooks", "hooks are", ""},
+	{"runtime.middleware", "middleware is", ""},
+	{"runtime.watchers", "watchers are", ""},
+	{"runtime.scheduler", "the scheduler is", ""},
+	{"runtime.triggers", "triggers are", ""},
+	{"runtime.max_sessions_per_user", "limits on sessions are", ""},
+	{"runtime.input", "inputs of one-shot apps are", ""},
+	{"runtime.output", "outputs of one-shot apps are", ""},
+	{"runtime.payload_schema", "payload schemas are", ""},
+	{"agents.[].hooks", "hooks are", ""},
+	{"agents.[].capabilities", "skills are", ""},
+	{"tools.modules.*.middleware", "middleware is", ""},
+	{"tools.modules.*.credential", "stored credentials are", ""},
+	{"tools.capabilities.rate_limits", "rate limits are", ""},
+	{"tools.mcp_servers.*.oauth", "OAuth is", ""},
+	{"tools.mcp_servers.*.idle_timeout", "stopping idle servers is", ""},
+	{"tools.channels", "channels are", ""},
+	{"security.taint", "taint: enforce is", "enforce"},
+	{"security.credentials", "stored credentials are", ""},
+	{"dev.skills", "skills are", ""},
+}
+
+// checkSupported refuses what is known and cannot be done yet.
+func (l *loader) checkSupported(root *node) {
+	all, order := survey(root)
+	for _, pointer := range order {
+		s := all[pointer]
+		for _, u := range unsupported {
+			if !under(s.segs, u.pattern) {
+				continue
+			}
+			remedy := "remove the key"
+			switch {
+			case u.value == "" && s.node.empty(), u.value != "" && s.node.str() != u.value:
+				continue
+			case u.value != "":
+				remedy = "write another value"
+			case slices.Contains([]string{"runtime.input", "runtime.output"}, u.pattern) && s.node.kind == isNull:
+				continue
+			}
+			l.fail(s.at, s.path, u.what+" not supported by this version", remedy)
+		}
+	}
+}
