@@ -100,7 +100,7 @@ func prepare(call *tool.Call) *tool.Call {
 	if c.Progress == nil {
 		c.Progress = func(tool.Content) {}
 	}
-	if len(c.Args) == 0 {
+	if len(c.Args) == 0 || string(c.Args) == "null" { // clients write no arguments in either way
 		c.Args = json.RawMessage("{}")
 	}
 	return &c
