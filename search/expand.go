@@ -2,8 +2,6 @@ package search
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -15,16 +13,6 @@ type expansion struct {
 
 // maxExpansions bounds the words that one query's word may stand for in one way.
 const maxExpansions = 12
-
-// best sorts the expansions, drops doubles that came from several segments,
-// and keeps the best.
-func best(list []expansion) []expansion {
-	slices.SortFunc(list, func(a, b expansion) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), bytes.Compare(a.term, b.term))
-	})
-	list = slices.CompactFunc(list, func(a, b expansion) bool { return bytes.Equal(a.term, b.term) })
-	return list[:min(len(list), maxExpansions)]
-}
 
 // withPrefix appends the words of which q is the beginning. They weigh the
 // share that q is of them.

@@ -65,38 +65,37 @@ func (ix *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	}
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
+	sc.verdicts = zeroed(sc.verdicts, s.docs)
+	r := ranker{snap: s, accept: q.Accept, verdicts: sc.verdicts}
 	text := cut(q.Text)
-	parsed := s.parse(text, sc)
-	channels := s.score(&parsed, sc)
-	r := ranker{snap: s, accept: q.Accept, verdicts: sc.freshVerdicts(s.docs)}
-	raise(s, &r, sc.bonus, strings.TrimSpace(text))
-	top := r.rank(channels, sc.bonus, min(limit, s.docs))
+	parsed := r.parse(text, sc)
+	scores, most := r.fuse(s.score(&parsed, sc))
+	named := r.named(&parsed, strings.TrimSpace(text))
+	for doc, bonus := range named {
+		scores[doc] += bonus
+	}
+	top := r.rank(scores, relativeFloor*most, min(limit, s.docs))
 	hits := make([]Hit, len(top))
 	for i, c := range top {
-		hits[i] = Hit{Tool: c.tool, Score: float64(c.score), Why: s.why(c.doc, &parsed, q.Explain)}
+		hits[i] = Hit{Tool: c.tool, Score: float64(c.score), Why: s.why(c.doc, &parsed, named[c.doc], q.Explain, sc)}
 	}
 	return hits, nil
 }
 
-// raise gives the tools whose name or wire form is written exactly so the
-// first place among those that squeeze to the same.
-func raise(s *snapshot, r *ranker, bonus []float32, text string) {
-	for doc, b := range bonus {
-		if b == bonusForm && r.sees(doc) {
-			if t := s.at(doc); t.Name == text || tool.Wire(t.Name) == text {
-				bonus[doc] = bonusName
-			}
+// named returns the bonuses of the documents that the query names.
+func (r *ranker) named(q *query, text string) map[int]float32 {
+	out := map[int]float32{}
+	for _, n := range q.names {
+		r.snap.eachPosting(n.term, func(doc uint32, _ uint8) {
+			out[int(doc)] = max(out[int(doc)], n.bonus)
+		})
+	}
+	for doc, bonus := range out {
+		if t := r.snap.at(doc); bonus == bonusForm && (t.Name == text || tool.Wire(t.Name) == text) {
+			out[doc] = bonusName
 		}
 	}
-}
-
-func (sc *scratch) freshVerdicts(n int) []uint8 {
-	if cap(sc.verdicts) < n {
-		sc.verdicts = make([]uint8, n)
-	}
-	sc.verdicts = sc.verdicts[:n]
-	clear(sc.verdicts)
-	return sc.verdicts
+	return out
 }
 
 // Suggest returns up to n names of tools, among those that accept does not

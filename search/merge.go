@@ -10,12 +10,10 @@ func merge(views []view) *segment {
 	renumbered := make([][]uint32, len(views)) // by view and document: its new place
 	for i, v := range views {
 		renumbered[i] = make([]uint32, len(v.seg.tools))
-		for d, t := range v.seg.tools {
-			if !v.isGone(d) {
-				renumbered[i][d] = uint32(len(out.tools))
-				out.tools = append(out.tools, t)
-			}
-		}
+	}
+	for n, p := range inOrder(views) {
+		renumbered[p.view][p.doc] = uint32(n)
+		out.tools = append(out.tools, views[p.view].seg.tools[p.doc])
 	}
 	out.mergeTerms(views, renumbered)
 	return out

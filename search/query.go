@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -64,32 +65,31 @@ type token struct {
 }
 
 // parse makes out what text asks of the snapshot's tools.
-func (s *snapshot) parse(text string, sc *scratch) query {
-	sp := &sc.split
-	sp.split(text)
-	tokens, winners := sc.tokens(sp)
-	var q query
-	var low []slot
+func (r *ranker) parse(text string, sc *scratch) query {
+	sc.split.split(text)
+	tokens, winners := sc.tokens(&sc.split)
+	q := query{slots: sc.slots[:0], low: sc.low[:0], unknown: sc.unknown[:0]}
+	sc.alts = sc.alts[:0]
+	sought := 0
 	for _, t := range tokens {
-		sl := s.resolve(t, winners, sc)
+		sl := r.resolve(t, winners, sc)
 		switch {
-		case len(sl.alts) == 0:
-		case t.weight < contentFloor || t.weight < .5 && t.kind != single:
-			low = append(low, sl)
-		default:
+		case len(sl.alts) > 0 && t.weight < contentFloor:
+			q.low = append(q.low, sl)
+		case len(sl.alts) > 0:
 			q.slots = append(q.slots, sl)
-		}
-		if len(sl.alts) == 0 && !t.stop && t.kind != joined && len(q.unknown) < maxUnknown && gramWord(sl.text) {
-			if sl.alts = s.similar(sl.text, sc); len(sl.alts) > 0 {
+		case t.weight >= contentFloor && t.kind != joined && sought < maxUnknown && gramWord(sl.text):
+			sought++
+			if sl.alts = r.similar(sl.text, sc); len(sl.alts) > 0 {
 				q.unknown = append(q.unknown, sl)
 			}
 		}
 	}
-	q.low = low
+	sc.slots, sc.low, sc.unknown = q.slots, q.low, q.unknown
 	if len(q.slots) == 0 && len(q.unknown) == 0 {
-		q.slots, q.low = promote(low), nil
+		q.slots, q.low = promote(q.low), nil
 	}
-	q.names = namings(text, sc)
+	q.names = namings(text)
 	return q
 }
 
@@ -107,21 +107,18 @@ func promote(low []slot) []slot {
 func (sc *scratch) tokens(sp *splitter) ([]token, langs) {
 	var b ballot
 	sc.list = sc.list[:0]
-	clear(sc.seen)
 	for _, w := range sp.words {
 		plain := sp.plain(w)
 		if w.script == latin {
 			b.add(stopWords[string(plain)])
 			b.odd = b.odd || len(sp.spelt(w)) != len(plain)
 		}
-		if sc.seen[string(plain)] {
-			continue
-		}
 		if len(sc.list) == maxSlots {
 			break
 		}
-		sc.seen[string(plain)] = true
-		sc.list = append(sc.list, token{word: w})
+		if !slices.ContainsFunc(sc.list, func(t token) bool { return bytes.Equal(sp.plain(t.word), plain) }) {
+			sc.list = append(sc.list, token{word: w})
+		}
 	}
 	winners := b.winners()
 	for i := range sc.list {
@@ -165,68 +162,120 @@ func weigh(t *token, plain []byte) float32 {
 }
 
 // resolve finds the terms that a word stands for.
-func (s *snapshot) resolve(t token, winners langs, sc *scratch) slot {
-	plain := bytes.Clone(sc.split.plain(t.word))
-	sl := slot{text: plain, weight: t.weight}
-	df := s.df(plain)
-	terms := []alternative{}
-	if df > 0 {
-		terms = append(terms, alternative{plain, 1})
-	}
-	most := df
-	if t.kind == whole || t.kind == part {
+func (r *ranker) resolve(t token, winners langs, sc *scratch) slot {
+	plain := sc.split.plain(t.word)
+	from := len(sc.alts)
+	most := r.exact(plain, 1, sc)
+	word := t.kind == whole || t.kind == part
+	if word {
 		for all := stemmersFor(t.script, winners); all != 0; all &= all - 1 {
 			stem := appendStem(nil, sc.split.spelt(t.word), all&-all)
-			if len(stem) == 0 || bytes.Equal(stem, plain) {
-				continue
-			}
-			if n := s.df(stem); n > 0 {
-				terms = append(terms, alternative{stem, weightStem})
-				most = max(most, n)
+			if len(stem) > 0 && !bytes.Equal(stem, plain) {
+				most = max(most, r.exact(stem, weightStem, sc))
 			}
 		}
 	}
-	for i := range terms {
-		terms[i].weight *= t.weight * s.idf(most)
+	for i := range sc.alts[from:] {
+		sc.alts[from+i].weight *= t.weight * r.snap.idf(most)
 	}
-	if most == 0 && !t.stop && (t.kind == whole || t.kind == part) && t.script != digits {
-		terms = s.expand(plain, t.weight, sc, terms)
+	if word && most <= rare && t.weight >= contentFloor && t.script != digits {
+		r.expand(plain, t.weight, most, sc)
 	}
-	sl.alts = terms
-	return sl
+	return slot{text: plain, weight: t.weight, alts: sc.alts[from:len(sc.alts):len(sc.alts)]}
 }
 
-// expand appends words that go on where q ends, and words that q may be a slip for.
-func (s *snapshot) expand(q []byte, weight float32, sc *scratch, out []alternative) []alternative {
+// rare is in how many tools a word may be that is still taken for a possible slip.
+const rare = 1
+
+// exact appends a term to the alternatives if any tool that may be found
+// contains it. It returns how many do.
+func (r *ranker) exact(term []byte, weight float32, sc *scratch) uint32 {
+	df := r.snap.df(term)
+	if df == 0 || !r.present(term) {
+		return 0
+	}
+	sc.alts = append(sc.alts, alternative{term, weight})
+	return df
+}
+
+// present reports whether any tool that may be found contains the term.
+func (r *ranker) present(term []byte) bool {
+	if r.accept == nil {
+		return true
+	}
+	h := hashTerm(term)
+	for i := range r.snap.views {
+		v := &r.snap.views[i]
+		id, ok := v.seg.find(term, h)
+		if !ok {
+			continue
+		}
+		docs, _ := v.seg.postings(id)
+		for _, d := range docs {
+			if r.sees(v.base + int(d)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// expand appends words that go on where q ends, and words that q may be a slip
+// for. For a q that some tools do contain, they must be much more common.
+func (r *ranker) expand(q []byte, weight float32, have uint32, sc *scratch) {
 	if utf8.RuneCount(q) < 3 {
-		return out
+		return
 	}
-	list := sc.expansions[:0]
-	for i := range s.views {
-		list = s.views[i].withPrefix(q, list)
-	}
-	for i := range list {
-		list[i].weight *= weightPrefix
+	s, list := r.snap, sc.expansions[:0]
+	if have == 0 {
+		for i := range s.views {
+			list = s.views[i].withPrefix(q, list)
+		}
+		for i := range list {
+			list[i].weight *= weightPrefix
+		}
 	}
 	for i := range s.views {
 		list = s.views[i].fuzzy(&sc.walk, q, list)
 	}
 	sc.expansions = list
-	for _, e := range best(list) {
-		out = append(out, alternative{e.term, e.weight * weight * s.idf(s.df(e.term))})
+	for _, e := range r.best(list) {
+		df := s.df(e.term)
+		if have > 0 && df < 20*have {
+			continue
+		}
+		sc.alts = append(sc.alts, alternative{e.term, e.weight * weight * s.idf(df)})
 	}
-	return out
 }
 
-func (s *snapshot) similar(q []byte, sc *scratch) []alternative {
-	list := sc.expansions[:0]
+// similar returns words that have n-grams in common with q.
+func (r *ranker) similar(q []byte, sc *scratch) []alternative {
+	s, list, from := r.snap, sc.expansions[:0], len(sc.alts)
 	for i := range s.views {
 		list = s.views[i].similar(&sc.counter, q, list)
 	}
 	sc.expansions = list
-	var out []alternative
-	for _, e := range best(list) {
-		out = append(out, alternative{e.term, e.weight * s.idf(s.df(e.term))})
+	for _, e := range r.best(list) {
+		sc.alts = append(sc.alts, alternative{e.term, e.weight * s.idf(s.df(e.term))})
+	}
+	return sc.alts[from:len(sc.alts):len(sc.alts)]
+}
+
+// best sorts the expansions, drops doubles that came from several segments,
+// and keeps the best that lead to tools that may be found.
+func (r *ranker) best(list []expansion) []expansion {
+	slices.SortFunc(list, func(a, b expansion) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), bytes.Compare(a.term, b.term))
+	})
+	out := list[:0]
+	for _, e := range list {
+		if len(out) == maxExpansions {
+			break
+		}
+		double := slices.ContainsFunc(out, func(o expansion) bool { return bytes.Equal(o.term, e.term) })
+		if !double && r.present(e.term) {
+			out = append(out, e)
+		}
 	}
 	return out
 }
@@ -249,7 +298,7 @@ func (s *snapshot) idf(df uint32) float32 {
 }
 
 // namings returns the ways in which the query may be or mention a tool's name.
-func namings(text string, sc *scratch) []naming {
+func namings(text string) []naming {
 	key := func(class, name string) []byte { return squeeze([]byte(class), name) }
 	whole := strings.TrimSpace(text)
 	if len(whole) > 512 {

@@ -10,24 +10,27 @@ import (
 
 // A scratch is the working memory of one search.
 type scratch struct {
-	split      splitter
-	list       []token
-	seen       map[string]bool
-	expansions []expansion
-	walk       fuzzyWalk
-	counter    gramCounter
+	split               splitter
+	list                []token
+	slots, low, unknown []slot
+	alts                []alternative
+	expansions          []expansion
+	walk                fuzzyWalk
+	counter             gramCounter
 
-	words, grams, bonus []float32 // by document
-	slot                []float32 // by document: the best so far of one slot; zero between slots
-	touched             []uint32
-	verdicts            []uint8 // by document: what accept said
+	words, grams []float32 // by document
+	slot         []float32 // by document: the best so far of one slot; zero between slots
+	touched      []uint32
+	verdicts     []uint8 // by document: what accept said
+	ids          []uint32
 }
 
-var scratches = sync.Pool{New: func() any { return &scratch{seen: map[string]bool{}} }}
+var scratches = sync.Pool{New: func() any { return &scratch{} }}
 
-func zeroed(s []float32, n int) []float32 {
+// zeroed returns s, or a longer one, as n zeros.
+func zeroed[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]float32, n)
+		return make([]T, n, n+n/4)
 	}
 	s = s[:n]
 	clear(s)
@@ -106,28 +109,29 @@ func (s *snapshot) eachPosting(term []byte, visit func(doc uint32, impact uint8)
 
 // score runs the query's words over the snapshot.
 func (s *snapshot) score(q *query, sc *scratch) []channel {
-	sc.words, sc.grams = zeroed(sc.words, s.docs), zeroed(sc.grams, s.docs)
-	sc.slot, sc.bonus = zeroed(sc.slot, s.docs), zeroed(sc.bonus, s.docs)
+	sc.words, sc.slot = zeroed(sc.words, s.docs), zeroed(sc.slot, s.docs)
 	for i := range q.slots {
 		s.addSlot(&q.slots[i], sc.words, false, sc)
-	}
-	for i := range q.unknown {
-		s.addSlot(&q.unknown[i], sc.grams, false, sc)
 	}
 	for i := range q.low {
 		s.addSlot(&q.low[i], sc.words, true, sc)
 	}
-	for _, n := range q.names {
-		s.eachPosting(n.term, func(doc uint32, _ uint8) { sc.bonus[doc] = max(sc.bonus[doc], n.bonus) })
+	out := []channel{{channelWords, sc.words}}
+	if len(q.unknown) > 0 {
+		sc.grams = zeroed(sc.grams, s.docs)
+		for i := range q.unknown {
+			s.addSlot(&q.unknown[i], sc.grams, false, sc)
+		}
+		out = append(out, channel{channelGrams, sc.grams})
 	}
-	return []channel{{channelWords, sc.words}, {channelGrams, sc.grams}}
+	return out
 }
 
 // A ranker picks the best documents of a snapshot.
 type ranker struct {
 	snap     *snapshot
 	accept   func(*tool.Tool) bool
-	verdicts []uint8
+	verdicts []uint8 // by document
 }
 
 const (
@@ -159,28 +163,37 @@ func compareRanked(a, b ranked) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.tool.Name, b.tool.Name))
 }
 
-// rank adds up the channels and the bonuses, and returns the best n documents
-// that are seen, best first.
-func (r *ranker) rank(channels []channel, bonus []float32, n int) []ranked {
-	scales := make([]float32, len(channels))
+// fuse adds up the channels, each scaled to its weight by its greatest score,
+// into the first one's scores. It returns the greatest sum.
+func (r *ranker) fuse(channels []channel) (sum []float32, most float32) {
 	for i, c := range channels {
-		if most := r.most(c.scores); most > 0 {
-			scales[i] = c.weight / most
+		var scale float32
+		if top := r.most(c.scores); top > 0 {
+			scale = c.weight / top
 		}
-	}
-	var top []ranked // a heap whose first is the worst
-	var bestPlain float32
-	for doc := range bonus {
-		var x float32
-		for i, c := range channels {
-			x += scales[i] * c.scores[doc]
-		}
-		total := x + bonus[doc]
-		if total == 0 || len(top) == n && total < top[0].score || !r.sees(doc) {
+		if i == 0 {
+			sum = c.scores
+			for doc := range sum {
+				sum[doc] *= scale
+			}
 			continue
 		}
-		bestPlain = max(bestPlain, x)
-		c := ranked{doc, total, r.snap.at(doc)}
+		for doc, x := range c.scores {
+			sum[doc] += scale * x
+		}
+	}
+	return sum, r.most(sum)
+}
+
+// rank returns the n documents of the best scores that are seen and reach the
+// floor, best first.
+func (r *ranker) rank(scores []float32, floor float32, n int) []ranked {
+	var top []ranked // a heap, once there are n, whose first is the worst
+	for doc, x := range scores {
+		if x < floor || x == 0 || !r.sees(doc) {
+			continue
+		}
+		c := ranked{doc, x, r.snap.at(doc)}
 		switch {
 		case len(top) < n:
 			if top = append(top, c); len(top) < n {
@@ -191,11 +204,9 @@ func (r *ranker) rank(channels []channel, bonus []float32, n int) []ranked {
 			top[0] = c
 			sink(top)
 		}
+		floor = max(floor, top[0].score)
 	}
 	slices.SortFunc(top, compareRanked)
-	for len(top) > 0 && top[len(top)-1].score < relativeFloor*bestPlain {
-		top = top[:len(top)-1]
-	}
 	return top
 }
 

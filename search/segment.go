@@ -14,7 +14,7 @@ const maxDocs = 1 << 16
 
 // A segment is an immutable index of some tools.
 type segment struct {
-	tools []*tool.Tool // by document
+	tools []*tool.Tool // by document, in the order of their names
 
 	// The dictionary: terms in order, in one block of text.
 	text  []byte
@@ -129,7 +129,7 @@ type triple struct {
 	impact uint8
 }
 
-// buildSegment indexes tools, maxDocs at most.
+// buildSegment indexes tools, maxDocs at most, in the order of their names.
 func buildSegment(tools []*tool.Tool) *segment {
 	a := analyser{vocab: newVocabulary(64 + 4*len(tools))}
 	triples := make([]triple, 0, 96*len(tools))

@@ -138,17 +138,38 @@ func compact(views []view) []view {
 }
 
 func assemble(views []view) *snapshot {
-	s := &snapshot{views: views}
+	s := &snapshot{views: views, places: inOrder(views)}
 	for i := range views {
-		v := &views[i]
-		v.base = s.docs
-		s.docs += len(v.seg.tools)
-		for d := range v.seg.tools {
-			if !v.isGone(d) {
-				s.places = append(s.places, place{uint32(i), uint32(d)})
+		views[i].base = s.docs
+		s.docs += len(views[i].seg.tools)
+	}
+	return s
+}
+
+// inOrder returns where the tools are that are there, in the order of their
+// names. The documents of each segment are in that order already.
+func inOrder(views []view) []place {
+	total := 0
+	for i := range views {
+		total += views[i].live()
+	}
+	out := make([]place, 0, total)
+	next := make([]int, len(views))
+	for {
+		least := -1
+		for i := range views {
+			tools := views[i].seg.tools
+			for next[i] < len(tools) && views[i].isGone(next[i]) {
+				next[i]++
+			}
+			if next[i] < len(tools) && (least < 0 || tools[next[i]].Name < views[least].seg.tools[next[least]].Name) {
+				least = i
 			}
 		}
+		if least < 0 {
+			return out
+		}
+		out = append(out, place{uint32(least), uint32(next[least])})
+		next[least]++
 	}
-	slices.SortFunc(s.places, func(a, b place) int { return cmp.Compare(s.tool(a).Name, s.tool(b).Name) })
-	return s
 }

@@ -36,7 +36,7 @@ var fields = [fieldCount]struct {
 	usual  float32
 	decay  float32
 }{
-	fieldName:        {"name", 3, 3, .3},
+	fieldName:        {"name", 2, 3, .5},
 	fieldTitle:       {"title", 2, 3, .3},
 	fieldModule:      {"module", 1, 2, .3},
 	fieldCategory:    {"category", .5, 1, 0},
@@ -45,7 +45,7 @@ var fields = [fieldCount]struct {
 	fieldTags:        {"tags", 1.5, 5, .5},
 	fieldAliases:     {"aliases", 2, 6, .5},
 	fieldParams:      {"parameters", .6, 6, .5},
-	fieldParamDocs:   {"parameter descriptions", .3, 40, .75},
+	fieldParamDocs:   {"parameter descriptions", .3, 40, .5},
 	fieldSideEffects: {"side effects", .4, 15, .75},
 	fieldExamples:    {"examples", .2, 15, .75},
 }
@@ -56,23 +56,23 @@ const saturation = 1.2
 
 // What words of a query weigh.
 const (
-	weightStop   = .1  // a stop word of the query's language
+	weightStop   = .05 // a stop word of the query's language
 	weightNumber = .2  // digits, a single letter: mostly arguments
 	weightSingle = .3  // one character of a script without spaces
 	weightStem   = .9  // a tool's word that shares the stem only
 	weightPrefix = .5  // a tool's word that goes on after the query's word ends, times the share that it has of it
 	weightFuzzy  = .7  // a tool's word that differs in one letter; squared for two
-	contentFloor = .15 // words that weigh less never bring a tool into the answer, they only order it
+	contentFloor = .25 // words that weigh less never bring a tool into the answer, they only order it
 )
 
 // minSimilarity is the least share of n-grams by which an unknown word of the
 // query stands for a word of a tool.
-const minSimilarity = .35
+const minSimilarity = .45
 
 // What the channels weigh, each scaled to 1 for its best tool.
 const (
 	channelWords = 1
-	channelGrams = .4
+	channelGrams = .3
 )
 
 // What naming a tool adds, far above what the channels can reach together.

@@ -10,25 +10,26 @@ import (
 const maxWhy = 6
 
 // why says what of the query the document matched.
-func (s *snapshot) why(doc int, q *query, full bool) string {
-	terms := s.matched(doc, q)
-	if full {
-		return s.whyInFull(doc, q, terms)
-	}
+func (s *snapshot) why(doc int, q *query, bonus float32, full bool, sc *scratch) string {
+	terms := s.matched(doc, q, sc)
 	var b strings.Builder
-	n := 0
-	for i := range terms {
-		if n == maxWhy {
-			break
-		}
-		if n > 0 {
+	switch {
+	case bonus >= bonusShort:
+		b.WriteString("exact name")
+	case bonus == bonusAlias:
+		b.WriteString("exact alias")
+	case bonus > 0:
+		b.WriteString("name mentioned")
+	}
+	if full {
+		s.whyInFull(&b, doc, terms)
+		return b.String()
+	}
+	for _, t := range terms[:min(len(terms), maxWhy)] {
+		if b.Len() > 0 {
 			b.WriteString(", ")
 		}
-		b.Write(terms[i].said)
-		n++
-	}
-	if n == 0 {
-		return "name"
+		b.Write(t.said)
 	}
 	return b.String()
 }
@@ -37,10 +38,10 @@ func (s *snapshot) why(doc int, q *query, full bool) string {
 type match struct{ said, term []byte }
 
 // matched returns what of the query the document contains, one match for each slot.
-func (s *snapshot) matched(doc int, q *query) []match {
-	v := s.viewOf(doc)
-	var ids []uint32
+func (s *snapshot) matched(doc int, q *query, sc *scratch) []match {
+	v, ids := s.viewOf(doc), sc.ids[:0]
 	v.seg.eachTerm(uint16(doc-v.base), func(id uint32) { ids = append(ids, id) })
+	sc.ids = ids
 	var out []match
 	for _, list := range [][]slot{q.slots, q.unknown} {
 		for i := range list {
@@ -60,11 +61,10 @@ func (s *snapshot) matched(doc int, q *query) []match {
 
 // whyInFull names the fields too, which the index does not keep apart: it
 // reads the tool again.
-func (s *snapshot) whyInFull(doc int, q *query, terms []match) string {
+func (s *snapshot) whyInFull(b *strings.Builder, doc int, terms []match) {
 	var found [fieldCount][]string
 	var sp splitter
-	t := s.at(doc)
-	eachText(t, func(f field, text string) {
+	eachText(s.at(doc), func(f field, text string) {
 		sp.split(text)
 		for _, w := range sp.words {
 			if m, ok := whichMatch(terms, sp.plain(w), sp.spelt(w)); ok && len(found[f]) < maxWhy && !slices.Contains(found[f], m) {
@@ -72,16 +72,15 @@ func (s *snapshot) whyInFull(doc int, q *query, terms []match) string {
 			}
 		}
 	})
-	var parts []string
 	for f, words := range found {
-		if len(words) > 0 {
-			parts = append(parts, fields[f].label+": "+strings.Join(words, ", "))
+		if len(words) == 0 {
+			continue
 		}
+		if b.Len() > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(fields[f].label + ": " + strings.Join(words, ", "))
 	}
-	if len(parts) == 0 {
-		return "name: " + t.Name
-	}
-	return strings.Join(parts, "; ")
 }
 
 func whichMatch(terms []match, plain, spelt []byte) (string, bool) {

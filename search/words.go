@@ -51,6 +51,9 @@ func (s *splitter) split(text string) {
 			}
 			continue
 		}
+		if r == '-' && len(s.run) == 1 && now == latin {
+			continue // e-mail and email are one
+		}
 		if !continues(now, sc) {
 			s.flush(now)
 			now = noScript
