@@ -192,4 +192,3 @@ func (e *endpoint) claim(req *mcp.ServerRequest[*mcp.InitializeParams]) {
 		delete(o.by, id)
 	})
 }
-

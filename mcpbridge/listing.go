@@ -227,4 +227,3 @@ func (ls *listings) at(cursor string) (*listing, int, error) {
 	}
 	return nil, 0, invalidParams("cursor %.60q: the tools have changed since; list them from the start", cursor)
 }
-

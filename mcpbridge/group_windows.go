@@ -1,0 +1,61 @@
+package mcpbridge
+
+import (
+	"os/exec"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// A group is a process with all its children: a job.
+type group struct {
+	job  windows.Handle
+	once sync.Once
+}
+
+// startGroup starts the command in a job whose processes end with its handle.
+func startGroup(cmd *exec.Cmd) (*group, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{job: job}
+	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	if _, err := windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
+		g.kill()
+		return nil, err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW}
+	if err := cmd.Start(); err != nil {
+		g.kill()
+		return nil, err
+	}
+	if err := g.adopt(cmd.Process.Pid); err != nil {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+		g.kill()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *group) adopt(pid int) error {
+	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(pid))
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(h)
+	return windows.AssignProcessToJobObject(g.job, h)
+}
+
+// terminate ends all: there is no kinder way that console programs heed.
+func (g *group) terminate() { g.kill() }
+
+// kill ends all.
+func (g *group) kill() {
+	g.once.Do(func() { _ = windows.CloseHandle(g.job) }) // which ends its processes
+}

@@ -1,0 +1,182 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Since 2026-07-28 a request over HTTP repeats in headers what proxies route
+// by: the method, the name, and the arguments for which a tool's schema names
+// a header.
+
+// A binding says which argument is repeated in which header.
+type binding struct {
+	path   []string
+	header string
+}
+
+// headerKeyword is the keyword that names the header of an argument.
+const headerKeyword = "x-mcp-header"
+
+// bindings reads the bindings of an input schema. What it cannot be bound by
+// is an error, since the server would refuse every call.
+func bindings(input json.RawMessage) ([]binding, error) {
+	if !bytes.Contains(input, []byte(headerKeyword)) {
+		return nil, nil
+	}
+	taken := map[string]bool{}
+	var found []binding
+	err := bind(input, nil, func(b binding) error {
+		if key := strings.ToLower(b.header); taken[key] {
+			return fmt.Errorf("two arguments have the header %q", b.header)
+		} else {
+			taken[key] = true
+		}
+		found = append(found, b)
+		return nil
+	})
+	return found, err
+}
+
+func bind(raw json.RawMessage, path []string, add func(binding) error) error {
+	var s struct {
+		Type       json.RawMessage            `json:"type"`
+		Header     json.RawMessage            `json:"x-mcp-header"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return nil // a schema without properties, such as true
+	}
+	if s.Header != nil {
+		var name string
+		switch t := string(s.Type); {
+		case t != `"string"` && t != `"integer"` && t != `"boolean"`:
+			return fmt.Errorf("%s: only a string, an integer or a boolean can have a header", strings.Join(path, "."))
+		case json.Unmarshal(s.Header, &name) != nil || !token(name):
+			return fmt.Errorf("%s: %s is no name of a header", strings.Join(path, "."), cut(string(s.Header), 60))
+		}
+		if err := add(binding{path, "Mcp-Param-" + name}); err != nil {
+			return err
+		}
+	}
+	for name, sub := range s.Properties {
+		if err := bind(sub, append(path[:len(path):len(path)], name), add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// token reports whether s may name a header.
+func token(s string) bool {
+	for _, r := range s {
+		if (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// value returns the argument in the form that headers have.
+func (b binding) value(args json.RawMessage) (string, bool) {
+	for _, name := range b.path {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(args, &object) != nil || object[name] == nil {
+			return "", false
+		}
+		args = object[name]
+	}
+	var text string
+	switch {
+	case json.Unmarshal(args, &text) == nil && args[0] == '"':
+		return headerValue(text), true
+	case string(args) == "true" || string(args) == "false":
+		return string(args), true
+	}
+	n, err := strconv.ParseInt(string(args), 10, 64)
+	return string(args), err == nil && n <= maxInteger && n >= -maxInteger
+}
+
+// headerValue encodes a text that no header could hold as it is.
+func headerValue(s string) string {
+	plain := s == strings.TrimSpace(s) && !strings.HasPrefix(s, "=?base64?")
+	for i := range len(s) {
+		plain = plain && (s[i] >= ' ' && s[i] <= '~' || s[i] == '\t')
+	}
+	if plain {
+		return s
+	}
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
+}
+
+type bindingsKey struct{}
+
+// withBindings tells the transport, on the only way that leads there through
+// the library, which arguments of a call have headers.
+func withBindings(ctx context.Context, all []binding) context.Context {
+	if len(all) == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, bindingsKey{}, all)
+}
+
+// rename gives a request of ours the name that the server knows, and the
+// headers that go with it.
+func rename(r *http.Request) error {
+	method, ours := strings.CutPrefix(r.Header.Get(methodHeader), aliasPrefix)
+	if ours {
+		r.Header.Set(methodHeader, method)
+	}
+	if r.Body == nil || r.Method != http.MethodPost {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if err != nil {
+		return err
+	}
+	// The library writes the method before the parameters.
+	body = bytes.Replace(body, []byte(`"method":"`+aliasPrefix), []byte(`"method":"`), 1)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if ours {
+		return addHeaders(r, body)
+	}
+	return nil
+}
+
+const (
+	methodHeader = "Mcp-Method"
+	nameHeader   = "Mcp-Name"
+)
+
+func addHeaders(r *http.Request, body []byte) error {
+	var msg struct {
+		Method string    `json:"method"`
+		Params rawParams `json:"params"`
+	}
+	if err := json.Unmarshal(body, &msg); err != nil {
+		return err
+	}
+	switch msg.Method {
+	case methodCallTool, methodGetPrompt:
+		r.Header.Set(nameHeader, headerValue(msg.Params.Name))
+	case methodReadResource:
+		r.Header.Set(nameHeader, headerValue(msg.Params.URI))
+	}
+	all, _ := r.Context().Value(bindingsKey{}).([]binding)
+	for _, b := range all {
+		if v, ok := b.value(msg.Params.Arguments); ok {
+			r.Header.Set(b.header, v)
+		}
+	}
+	return nil
+}

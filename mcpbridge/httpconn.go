@@ -1,0 +1,110 @@
+package mcpbridge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// errTooLarge is the error of an answer beyond maxAnswer.
+var errTooLarge = fmt.Errorf("the server sent a message of more than %d MiB", maxAnswer>>20)
+
+// An httpTransport carries requests to one server. The operator named it, so
+// it may be anywhere; nothing goes anywhere else.
+type httpTransport struct {
+	base    *http.Transport
+	life    context.Context // of the connection
+	cancel  context.CancelFunc
+	url     *url.URL
+	headers map[string]string
+	wait    time.Duration // for the first byte of a stream of the server's own news
+}
+
+func newHTTPTransport(s *upstream) *httpTransport {
+	t := &httpTransport{headers: s.Headers, wait: s.startTimeout(), base: &http.Transport{
+		ResponseHeaderTimeout: max(s.startTimeout(), s.callTimeout()), TLSHandshakeTimeout: 10 * time.Second,
+		IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
+	t.url, _ = url.Parse(s.URL) // a bad one fails with the first request
+	t.life, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+func (t *httpTransport) client() *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		if !t.same(r.URL) || len(via) > 5 {
+			return fmt.Errorf("the server sends requests on to %s, which is another: its headers are not for it", r.URL.Host)
+		}
+		return nil
+	}}
+}
+
+func (t *httpTransport) same(u *url.URL) bool {
+	return t.url != nil && u.Scheme == t.url.Scheme && u.Host == t.url.Host
+}
+
+// RoundTrip sends a request with the operator's headers. The answer ends with
+// the connection, and its size is bounded unless it is a stream, whose events
+// are bounded one by one.
+func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !t.same(r.URL) {
+		return nil, fmt.Errorf("%s is not the server's address", r.URL.Host)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(t.life, cancel)
+	r = r.Clone(ctx)
+	for name, value := range t.headers {
+		r.Header.Set(name, value)
+	}
+	if err := rename(r); err != nil {
+		cancel()
+		return nil, err
+	}
+	if r.Method == http.MethodGet {
+		timer := time.AfterFunc(t.wait, cancel)
+		defer timer.Stop()
+	}
+	resp, err := t.base.RoundTrip(r)
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	body := &boundedBody{ReadCloser: resp.Body, left: maxAnswer, done: func() { stop(); cancel() }}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		body.left = -1
+	}
+	resp.Body = body
+	return resp, nil
+}
+
+// A boundedBody fails when more is read than allowed.
+type boundedBody struct {
+	io.ReadCloser
+	left int64 // negative: no bound
+	done func()
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return b.ReadCloser.Read(p)
+	}
+	if b.left == 0 {
+		var probe [1]byte
+		if n, err := b.ReadCloser.Read(probe[:]); n == 0 {
+			return 0, err
+		}
+		return 0, errTooLarge
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+func (b *boundedBody) Close() error {
+	defer b.done()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,314 @@
+package mcpbridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/helve-ai/helve/tool"
+)
+
+// A link is one connection to a server, from its start to its end.
+type link struct {
+	session  *mcp.ClientSession
+	server   string // what it calls itself
+	version  string
+	protocol string
+
+	ended   chan struct{} // closed when the connection is lost
+	changed chan struct{} // the list of tools has changed
+	proc    *process      // nil: the server is not ours
+	kill    func()        // ends the connection at once
+
+	mu       sync.Mutex
+	err      error // why it ended
+	progress map[string]func(tool.Content)
+	tokens   int
+}
+
+// stopTimeout bounds how long a session may take to end.
+const stopTimeout = 3 * time.Second
+
+// dial connects to the server and negotiates the protocol.
+func dial(ctx context.Context, s *upstream) (*link, error) {
+	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Content){}}
+	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case l.changed <- struct{}{}:
+			default:
+			}
+		},
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },
+	})
+	if err := addMethods(client); err != nil {
+		return nil, err
+	}
+	transport, err := l.transport(s)
+	if err != nil {
+		return nil, err
+	}
+	type connected struct {
+		session *mcp.ClientSession
+		err     error
+	}
+	done := make(chan connected, 1)
+	go func() {
+		session, err := client.Connect(ctx, transport, nil)
+		done <- connected{session, err}
+	}()
+	var c connected
+	select {
+	case c = <-done:
+	case <-ctx.Done():
+		c.err = ctx.Err()
+	}
+	if c.err != nil {
+		if ctx.Err() != nil {
+			err = l.late(ctx)
+		} else {
+			err = l.explain(c.err)
+		}
+		l.stop()
+		return nil, err
+	}
+	l.adopt(c.session)
+	return l, nil
+}
+
+func (l *link) adopt(session *mcp.ClientSession) {
+	l.session = session
+	if r := session.InitializeResult(); r != nil {
+		l.protocol = r.ProtocolVersion
+		if r.ServerInfo != nil {
+			l.server, l.version = printable(r.ServerInfo.Name), printable(r.ServerInfo.Version)
+		}
+	}
+	go func() {
+		err := session.Wait()
+		l.mu.Lock()
+		l.err = err
+		l.mu.Unlock()
+		close(l.ended)
+	}()
+}
+
+// transport starts or addresses the server.
+func (l *link) transport(s *upstream) (mcp.Transport, error) {
+	if s.URL != "" {
+		t := newHTTPTransport(s)
+		l.kill = t.cancel
+		return &mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: t.client(), MaxRetries: -1, MaxEventSize: maxAnswer}, nil
+	}
+	p, err := start(s.Upstream, s.o.Root, s.log)
+	if err != nil {
+		return nil, fmt.Errorf("the server cannot be started: %w", err)
+	}
+	l.proc = p
+	conn := newChildConn(p.stdout, p.stdin, func() {
+		p.stdin.Close()
+		p.stdout.Close()
+	}, s.log)
+	l.kill = func() { conn.Close() }
+	// Old servers may ignore what they do not know.
+	time.AfterFunc(s.startTimeout()/3, conn.giveUpDiscovery)
+	return oneConn{conn}, nil
+}
+
+// lost reports whether the connection has ended.
+func (l *link) lost() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+	}
+	return l.proc != nil && l.proc.epitaph() != ""
+}
+
+// why says why the connection ended.
+func (l *link) why() error {
+	l.mu.Lock()
+	err := l.err
+	l.mu.Unlock()
+	if err == nil {
+		err = errors.New("the server closed the connection")
+	}
+	return l.explain(err)
+}
+
+// explain adds how the server's process ended, if it did.
+func (l *link) explain(err error) error {
+	if l.proc == nil {
+		return err
+	}
+	select { // it may be ending just now
+	case <-l.proc.exited:
+	case <-time.After(pipeGrace):
+	}
+	if how := l.proc.epitaph(); how != "" {
+		return errors.New(how)
+	}
+	return err
+}
+
+// late is the error of a server that was not ready in time.
+func (l *link) late(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if l.proc != nil {
+		if said := l.proc.said(); said != "" {
+			return fmt.Errorf("%w, saying: %s", err, said)
+		}
+	}
+	return err
+}
+
+// stop ends the connection, and the process if there is one.
+func (l *link) stop() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		if l.session != nil {
+			_ = l.session.Close() // what matters is that it ends
+		}
+	}()
+	if l.proc != nil {
+		l.kill()
+		l.proc.stop()
+	}
+	select {
+	case <-closed:
+	case <-time.After(stopTimeout):
+	}
+	if l.kill != nil {
+		l.kill()
+	}
+}
+
+// listTools returns the server's tools as it sent them.
+func (l *link) listTools(ctx context.Context) ([]json.RawMessage, error) {
+	raws, err := pages("tools", func(cursor string) (json.RawMessage, error) {
+		return callRaw(ctx, l.session, methodListTools, rawParams{Cursor: cursor})
+	})
+	if e := refusedBy(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
+		if caps := l.session.InitializeResult().Capabilities; caps == nil || caps.Tools == nil {
+			return nil, nil // it has resources or prompts only
+		}
+	}
+	return raws, err
+}
+
+// call calls a method and returns its result as it came.
+func (l *link) call(ctx context.Context, method string, p rawParams, progress func(tool.Content)) ([]byte, error) {
+	if progress != nil {
+		token, done := l.follow(progress)
+		defer done()
+		p.Meta = mcp.Meta{"progressToken": token}
+	}
+	return callRaw(ctx, l.session, method, p)
+}
+
+// follow passes on the progress that the server reports under the token.
+func (l *link) follow(show func(tool.Content)) (token string, done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tokens++
+	token = fmt.Sprintf("call-%d", l.tokens)
+	l.progress[token] = show
+	return token, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.progress, token)
+	}
+}
+
+func (l *link) progressed(p *mcp.ProgressNotificationParams) {
+	token, ok := p.ProgressToken.(string)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	show := l.progress[token]
+	l.mu.Unlock()
+	if show == nil {
+		return
+	}
+	text := printable(p.Message)
+	if text == "" {
+		text = fmt.Sprintf("%g", p.Progress)
+		if p.Total > 0 {
+			text = fmt.Sprintf("%g of %g", p.Progress, p.Total)
+		}
+	}
+	show(tool.Content{Text: cut(text, maxLogLine)})
+}
+
+// refusedBy returns the error of the protocol with which the server answered;
+// nil: it did not answer.
+func refusedBy(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if err == nil || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF) || !errors.As(err, &e) {
+		return nil
+	}
+	switch e.Code {
+	case -32003, -32004, -32005: // the library's own: closing, rejected by the transport
+		return nil
+	}
+	return e
+}
+
+// result makes our result of the server's.
+func result(raw []byte) (*tool.Result, error) {
+	var r struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+		Meta       json.RawMessage   `json:"_meta"`
+		Type       string            `json:"resultType"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, tool.Errorf(tool.CodeExternal, "the server's result cannot be read: %v", err)
+	}
+	if r.Type != "" && r.Type != "complete" {
+		return nil, tool.Errorf(tool.CodeExternal, "the server answered with a result of type %q, which is not supported", cut(printable(r.Type), 60))
+	}
+	res := &tool.Result{Meta: r.Meta}
+	if string(r.Structured) != "null" {
+		res.Structured = r.Structured
+	}
+	for _, block := range r.Content {
+		res.Content = append(res.Content, content(block))
+	}
+	if len(res.Content) == 0 && len(res.Structured) > 0 {
+		res.Content = []tool.Content{{Text: string(res.Structured)}}
+	}
+	if r.IsError {
+		return failed(res), nil
+	}
+	return res, nil
+}
+
+// failed makes the text of a result its error.
+func failed(res *tool.Result) *tool.Result {
+	text := ""
+	var rest []tool.Content
+	for _, c := range res.Content {
+		switch {
+		case c.Text == "" || c.URI != "":
+			rest = append(rest, c)
+		case text != "":
+			text += "\n" + c.Text
+		default:
+			text = c.Text
+		}
+	}
+	return &tool.Result{Content: rest, Meta: res.Meta,
+		Err: tool.Errorf(tool.CodeExternal, "%s", orElse(text, "the server says that the call failed, and not why"))}
+}

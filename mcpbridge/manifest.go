@@ -1,0 +1,230 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/helve-ai/helve/schema"
+	"github.com/helve-ai/helve/tool"
+)
+
+const (
+	maxTools       = 10_000   // of one server, or resources, or prompts
+	maxPages       = 2_000    // of one list
+	maxList        = 64 << 20 // bytes of one list
+	maxDescription = 32 << 10 // bytes; longer ones are cut
+)
+
+// A manifest is what a server offers, as we offer it.
+type manifest struct {
+	tools   []*tool.Tool
+	leftOut []string                  // which tools cannot be offered, and why
+	made    map[string]*manifestEntry // by the server's name for them
+}
+
+// An entry keeps a tool with the bytes that it was made of: as long as they
+// stay the same, so does the tool.
+type manifestEntry struct {
+	raw  json.RawMessage
+	tool *tool.Tool
+}
+
+// upstreamTool is a tool as a server lists it.
+type upstreamTool struct {
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Input       json.RawMessage `json:"inputSchema"`
+	Output      json.RawMessage `json:"outputSchema"`
+	Annotations hints           `json:"annotations"`
+}
+
+// manifest makes tools of a list. What cannot be used is left out alone. Tools
+// that have not changed since old are the same.
+func (s *upstream) manifest(raws []json.RawMessage, old *manifest) *manifest {
+	m := &manifest{made: make(map[string]*manifestEntry, len(raws))}
+	for i, raw := range raws {
+		var ut upstreamTool
+		err := json.Unmarshal(raw, &ut)
+		if err == nil && m.made[ut.Name] != nil {
+			err = fmt.Errorf("is listed twice")
+		}
+		var entry *manifestEntry
+		if err == nil {
+			entry, err = s.entry(raw, ut, old)
+		}
+		if err != nil {
+			m.leftOut = append(m.leftOut, fmt.Sprintf("%s: %v", describeName(ut.Name, i), err))
+			continue
+		}
+		m.made[ut.Name] = entry
+		if !s.Overrides[ut.Name].Hidden {
+			m.tools = append(m.tools, entry.tool)
+		}
+	}
+	return m
+}
+
+func describeName(name string, i int) string {
+	if name == "" {
+		return fmt.Sprintf("the tool at place %d", i+1)
+	}
+	return fmt.Sprintf("tool %.60q", name)
+}
+
+func (s *upstream) entry(raw json.RawMessage, ut upstreamTool, old *manifest) (*manifestEntry, error) {
+	if old != nil {
+		if e := old.made[ut.Name]; e != nil && bytes.Equal(e.raw, raw) {
+			return e, nil
+		}
+	}
+	t, err := s.tool(ut)
+	if err != nil {
+		return nil, err
+	}
+	return &manifestEntry{raw, t}, nil
+}
+
+// tool makes one of ours of one of theirs.
+func (s *upstream) tool(ut upstreamTool) (*tool.Tool, error) {
+	input, err := inputSchema(ut.Input)
+	if err != nil {
+		return nil, err
+	}
+	override := s.Overrides[ut.Name]
+	for property, role := range override.Roles {
+		if input, err = input.WithRole(property, role); err != nil {
+			return nil, fmt.Errorf("the operator's role for %s: %w", property, err)
+		}
+	}
+	_, verb := verbEffect(s.Name, ut.Name)
+	d := tool.Definition{
+		Name: s.owner() + "." + ut.Name, Module: s.owner(), Title: printable(orElse(ut.Title, ut.Annotations.Title)),
+		Description: cut(printable(ut.Description), maxDescription), Input: input, Category: tool.Custom,
+		Effect: ut.Annotations.effect(s.Name, ut.Name, s.Trusted), Timeout: s.callTimeout(),
+		SearchLike: verb == "search", Trusted: s.Trusted,
+	}
+	if strings.TrimSpace(d.Description) == "" {
+		d.Description = orElse(d.Title, "The tool "+ut.Name) + " (of the MCP server " + s.Name + ", which does not describe it)."
+	}
+	if !(s.Trusted && says(ut.Annotations.OpenWorld, false)) {
+		d.Needs = tool.NeedsNetwork // for all that we know
+	}
+	if len(ut.Output) > 0 && string(ut.Output) != "null" {
+		if d.Output, err = usable(ut.Output); err != nil {
+			return nil, fmt.Errorf("outputSchema: %w", err)
+		}
+	}
+	override.apply(&d)
+	d.ParallelSafe = d.Effect == tool.Reads
+	headers, err := bindings(d.Input.Raw())
+	if err != nil {
+		return nil, fmt.Errorf("inputSchema: %w", err)
+	}
+	t := &tool.Tool{Definition: d, Handle: s.handler(ut.Name, headers)}
+	return t, tool.Check(t)
+}
+
+// inputSchema reads the schema of arguments; a server that sends none takes
+// any object.
+func inputSchema(raw json.RawMessage) (*schema.Schema, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		raw = emptyObject
+	}
+	var top struct {
+		Type json.RawMessage `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &top); err != nil {
+		return nil, fmt.Errorf("inputSchema: is not an object")
+	}
+	if top.Type != nil && string(top.Type) != `"object"` {
+		return nil, fmt.Errorf("inputSchema: the type is %s; arguments are objects", cut(string(top.Type), 60))
+	}
+	in, err := usable(raw)
+	if err != nil {
+		return nil, fmt.Errorf("inputSchema: %w", err)
+	}
+	return in, nil
+}
+
+// usable returns a schema that compiles. It is compiled apart, so that what is
+// never called stays small.
+func usable(raw json.RawMessage) (*schema.Schema, error) {
+	trial, err := schema.Parse(raw)
+	if err == nil {
+		err = trial.Compile()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return schema.Parse(raw)
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// cut returns at most n bytes of s.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// pages reads a list, whose pages hold it under key, to its end, or fails.
+func pages(key string, get func(cursor string) (json.RawMessage, error)) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	seen := map[string]bool{}
+	size, cursor := 0, ""
+	for range maxPages {
+		raw, err := get(cursor)
+		if err != nil {
+			return nil, err
+		}
+		items, next, err := readPage(raw, key)
+		if err != nil {
+			return nil, fmt.Errorf("the list of %s cannot be read: %w", key, err)
+		}
+		all = append(all, items...)
+		size += len(raw)
+		switch {
+		case len(all) > maxTools:
+			return nil, fmt.Errorf("the server lists more than %d %s", maxTools, key)
+		case size > maxList:
+			return nil, fmt.Errorf("the list of %s has more than %d MiB", key, maxList>>20)
+		case next == "":
+			return all, nil
+		case seen[next]:
+			return nil, fmt.Errorf("the list of %s runs in a circle: the cursor %.60q came twice", key, next)
+		}
+		cursor = next
+		seen[cursor] = true
+	}
+	return nil, fmt.Errorf("the list of %s has more than %d pages", key, maxPages)
+}
+
+func readPage(raw json.RawMessage, key string) (items []json.RawMessage, next string, err error) {
+	var p map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, "", err
+	}
+	if list := p[key]; list != nil {
+		if err := json.Unmarshal(list, &items); err != nil {
+			return nil, "", err
+		}
+	}
+	if c := p["nextCursor"]; c != nil {
+		err = json.Unmarshal(c, &next)
+	}
+	return items, next, err
+}

@@ -1,0 +1,309 @@
+package mcpbridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/tool"
+)
+
+// Module returns the module "mcp": tools about the servers themselves, their
+// resources and their prompts. It works without any server.
+func (u *Upstreams) Module() *module.Module {
+	m := module.New("mcp", "MCP servers: which are connected, whether they answer, and the resources and prompts that they offer.",
+		struct{}{}, func(context.Context, *module.Host, struct{}) (*module.Toolset, error) {
+			return &module.Toolset{Tools: u.tools()}, nil
+		})
+	m.Always = true
+	return m
+}
+
+// about returns what the module's tools have in common.
+func about(name, title, description string, aliases ...string) tool.Definition {
+	return tool.Definition{Name: "mcp." + name, Module: "mcp", Title: title, Description: description, Aliases: aliases,
+		Effect: tool.Reads, Category: tool.Custom, Tags: []string{"mcp", "upstream server", "integration"},
+		ParallelSafe: true, Deferred: true}
+}
+
+// asks returns the definition of a tool that asks a server.
+func asks(name, title, description string, aliases ...string) tool.Definition {
+	d := about(name, title, description, aliases...)
+	d.Needs = tool.NeedsNetwork
+	return d
+}
+
+func (u *Upstreams) tools() []*tool.Tool {
+	return []*tool.Tool{
+		tool.New(about("list_servers", "List MCP servers",
+			"List the MCP servers that are configured: their state, how many tools each offers, which tools cannot be used and why, and what went wrong last.",
+			"mcp_servers", "list_mcp_servers", "upstreams"),
+			func(context.Context, struct{}) (serverList, error) { return serverList{u.Status()}, nil }),
+		tool.New(asks("health", "Check MCP servers",
+			"Ask every MCP server, or one, whether it answers, and tell how long it took. A server that is down is not started by this.",
+			"mcp_ping", "mcp_health_check"), u.health),
+		tool.New(asks("list_resources", "List MCP resources",
+			"List the resources (documents, records, files) that MCP servers offer, and the templates of their addresses. Read one with mcp.read_resource.",
+			"list_mcp_resources", "ListMcpResources"), u.listResources),
+		tool.New(asks("read_resource", "Read an MCP resource",
+			"Read a resource of an MCP server by its address, as mcp.list_resources tells it.",
+			"read_mcp_resource", "ReadMcpResource"), u.readResource),
+		tool.New(asks("list_prompts", "List MCP prompts",
+			"List the prompts (ready-made instructions with parameters) that MCP servers offer. Fetch one with mcp.get_prompt.",
+			"list_mcp_prompts"), u.listPrompts),
+		tool.New(asks("get_prompt", "Get an MCP prompt",
+			"Fetch a prompt of an MCP server, filled in with arguments, as mcp.list_prompts tells them.",
+			"get_mcp_prompt"), u.getPrompt),
+	}
+}
+
+type serverList struct {
+	Servers []ServerStatus `json:"servers"`
+}
+
+// which names a server, or means them all.
+type which struct {
+	Server string `json:"server,omitempty" jsonschema:"the name of one server; left out: all of them"`
+}
+
+// chosen returns the servers that w means.
+func (u *Upstreams) chosen(w which) ([]*upstream, error) {
+	if w.Server != "" {
+		s, err := u.find(w.Server)
+		return []*upstream{s}, err
+	}
+	if u == nil {
+		return nil, nil
+	}
+	return u.servers, nil
+}
+
+// each runs ask for all the servers at once, and returns the answers in order.
+func each[T any](servers []*upstream, ask func(*upstream) T) []T {
+	out := make([]T, len(servers))
+	var all sync.WaitGroup
+	for i, s := range servers {
+		all.Go(func() { out[i] = ask(s) })
+	}
+	all.Wait()
+	return out
+}
+
+type health struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	Alive bool   `json:"alive"`
+	Ms    int64  `json:"ms" jsonschema:"how long the answer took"`
+	Error string `json:"error,omitempty"`
+}
+
+type healthList struct {
+	Servers []health `json:"servers"`
+}
+
+const pingTimeout = 10 * time.Second
+
+func (u *Upstreams) health(ctx context.Context, in which) (healthList, error) {
+	servers, err := u.chosen(in)
+	if err != nil {
+		return healthList{}, err
+	}
+	return healthList{each(servers, func(s *upstream) health { return s.ping(ctx) })}, nil
+}
+
+// ping asks the server whether it answers. Revisions without ping are asked
+// for their list of tools.
+func (s *upstream) ping(ctx context.Context) health {
+	st := s.now()
+	h := health{Name: s.Name, State: st.State, Error: st.Error}
+	s.mu.Lock()
+	l := s.link
+	s.mu.Unlock()
+	if l == nil {
+		return h
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	began := time.Now()
+	var err error
+	if l.protocol >= firstStateless {
+		_, err = callRaw(ctx, l.session, methodListTools, rawParams{})
+		if refusedBy(err) != nil {
+			err = nil // a refusal is an answer
+		}
+	} else {
+		err = l.session.Ping(ctx, nil)
+	}
+	h.Alive, h.Ms = err == nil, time.Since(began).Milliseconds()
+	if err != nil {
+		h.Error = plain(err)
+	}
+	return h
+}
+
+// An offer is what one server lists, as it sent it; or why it did not.
+type offer struct {
+	Server    string            `json:"server"`
+	Resources []json.RawMessage `json:"resources,omitempty"`
+	Templates []json.RawMessage `json:"templates,omitempty"`
+	Prompts   []json.RawMessage `json:"prompts,omitempty"`
+	Error     string            `json:"error,omitempty"`
+}
+
+// answerOf is free text, because the servers' own fields are in it.
+func answerOf(offers []offer) (*tool.Result, error) {
+	if offers == nil {
+		offers = []offer{}
+	}
+	data, err := tool.Encode(struct {
+		Servers []offer `json:"servers"`
+	}{offers})
+	if err != nil {
+		return nil, err
+	}
+	return tool.Text(string(data)), nil
+}
+
+func (u *Upstreams) listResources(ctx context.Context, in which) (*tool.Result, error) {
+	servers, err := u.chosen(in)
+	if err != nil {
+		return nil, err
+	}
+	return answerOf(each(servers, func(s *upstream) offer {
+		o := offer{Server: s.Name}
+		has, err := s.offers(ctx, "resources")
+		if err == nil && has {
+			if o.Resources, err = s.list(ctx, methodListResources, "resources"); err == nil {
+				o.Templates, err = s.list(ctx, methodListTemplates, "resourceTemplates")
+			}
+		}
+		if err != nil {
+			o.Error = tool.AsError(err).Message
+		}
+		return o
+	}))
+}
+
+func (u *Upstreams) listPrompts(ctx context.Context, in which) (*tool.Result, error) {
+	servers, err := u.chosen(in)
+	if err != nil {
+		return nil, err
+	}
+	return answerOf(each(servers, func(s *upstream) offer {
+		o := offer{Server: s.Name}
+		has, err := s.offers(ctx, "prompts")
+		if err == nil && has {
+			o.Prompts, err = s.list(ctx, methodListPrompts, "prompts")
+		}
+		if err != nil {
+			o.Error = tool.AsError(err).Message
+		}
+		return o
+	}))
+}
+
+// offers reports whether the server says that it has such things.
+func (s *upstream) offers(ctx context.Context, what string) (bool, error) {
+	l, err := s.ready(ctx)
+	if err != nil {
+		return false, err
+	}
+	caps := l.session.InitializeResult().Capabilities
+	if caps == nil {
+		return false, nil
+	}
+	if what == "prompts" {
+		return caps.Prompts != nil, nil
+	}
+	return caps.Resources != nil, nil
+}
+
+// list reads all pages of a list. A server that does not know the method has
+// nothing to list.
+func (s *upstream) list(ctx context.Context, method, key string) ([]json.RawMessage, error) {
+	all, err := pages(key, func(cursor string) (json.RawMessage, error) {
+		return s.call(ctx, method, rawParams{Cursor: cursor}, nil)
+	})
+	if e := refusedBy(err); e != nil && e.Code == jsonrpc.CodeMethodNotFound {
+		return nil, nil
+	}
+	return all, err
+}
+
+type resourceIn struct {
+	Server string `json:"server" jsonschema:"the name of the server"`
+	URI    string `json:"uri" jsonschema:"the address of the resource"`
+}
+
+func (u *Upstreams) readResource(ctx context.Context, in resourceIn) (*tool.Result, error) {
+	s, err := u.find(in.Server)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := s.call(ctx, methodReadResource, rawParams{URI: in.URI}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		Contents []resource      `json:"contents"`
+		Meta     json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, tool.Errorf(tool.CodeExternal, "what the MCP server %s sent cannot be read: %v", s.Name, err)
+	}
+	res := &tool.Result{Meta: r.Meta}
+	for i := range r.Contents {
+		res.Content = append(res.Content, r.Contents[i].content())
+	}
+	return res, nil
+}
+
+type promptIn struct {
+	Server    string            `json:"server" jsonschema:"the name of the server"`
+	Name      string            `json:"name" jsonschema:"the name of the prompt"`
+	Arguments map[string]string `json:"arguments,omitempty" jsonschema:"values for its parameters"`
+}
+
+func (u *Upstreams) getPrompt(ctx context.Context, in promptIn) (*tool.Result, error) {
+	s, err := u.find(in.Server)
+	if err != nil {
+		return nil, err
+	}
+	p := rawParams{Name: in.Name}
+	if len(in.Arguments) > 0 {
+		if p.Arguments, err = tool.Encode(in.Arguments); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := s.call(ctx, methodGetPrompt, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	var r struct {
+		Description string `json:"description"`
+		Messages    []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, tool.Errorf(tool.CodeExternal, "what the MCP server %s sent cannot be read: %v", s.Name, err)
+	}
+	res := &tool.Result{}
+	if r.Description != "" {
+		res.Content = append(res.Content, tool.Content{Text: printable(r.Description)})
+	}
+	for _, m := range r.Messages {
+		c := content(m.Content)
+		if c.Text != "" && c.URI == "" {
+			c = tool.Content{Text: fmt.Sprintf("%s: %s", printable(m.Role), c.Text)}
+		}
+		res.Content = append(res.Content, c)
+	}
+	return res, nil
+}

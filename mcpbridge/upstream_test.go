@@ -1,0 +1,310 @@
+package mcpbridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/schema"
+	"github.com/helve-ai/helve/tool"
+)
+
+// The test binary can be run as a server of several kinds.
+func TestMain(m *testing.M) {
+	if kind := os.Getenv("HELVE_TEST_CHILD"); kind != "" {
+		child(kind)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func self(kind string) mcpbridge.Upstream {
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return mcpbridge.Upstream{Name: "kid", Command: exe, Env: map[string]string{"HELVE_TEST_CHILD": kind}, CallTimeout: 20 * time.Second}
+}
+
+// A guest is a registry with the tools of upstream servers in it.
+type guest struct {
+	reg tool.Registry
+	run *pipeline.Executor
+	ups *mcpbridge.Upstreams
+}
+
+func open(t testing.TB, ups ...mcpbridge.Upstream) *guest {
+	t.Helper()
+	g := &guest{}
+	g.run = pipeline.New(&g.reg)
+	g.ups = mcpbridge.OpenUpstreams(t.Context(), ups, mcpbridge.UpstreamOptions{Publish: g.reg.Replace, Root: t.TempDir(), Version: "test"})
+	t.Cleanup(func() { g.ups.Close() })
+	g.ups.Wait(t.Context())
+	return g
+}
+
+func (g *guest) call(t testing.TB, name, args string) *tool.Result {
+	t.Helper()
+	res, err := g.run.Do(t.Context(), &tool.Call{Name: name, Args: json.RawMessage(args)})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return res
+}
+
+func (g *guest) status(t testing.TB) mcpbridge.ServerStatus {
+	t.Helper()
+	all := g.ups.Status()
+	if len(all) != 1 {
+		t.Fatalf("%d servers", len(all))
+	}
+	return all[0]
+}
+
+// until waits for the registry to change until ok holds of it.
+func (g *guest) until(t testing.TB, ok func(*tool.Set) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		set := g.reg.Set()
+		if ok(set) {
+			return
+		}
+		select {
+		case <-set.Superseded():
+		case <-ctx.Done():
+			t.Fatalf("the tools never became as expected; the servers are %+v", g.ups.Status())
+		}
+	}
+}
+
+func sdkServer(change func(*mcp.Server)) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "theirs", Version: "7"}, &mcp.ServerOptions{PageSize: 100,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}})
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func serveHTTP(t testing.TB, s *mcp.Server, stateless bool) mcpbridge.Upstream {
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
+		&mcp.StreamableHTTPOptions{Stateless: stateless}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return mcpbridge.Upstream{Name: "web", URL: web.URL, CallTimeout: 20 * time.Second}
+}
+
+func nopTool(s *mcp.Server, name string) {
+	s.AddTool(&mcp.Tool{Name: name, Description: "Do " + name + ".", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil
+		})
+}
+
+func TestManyPages(t *testing.T) {
+	for _, stateless := range []bool{false, true} {
+		s := sdkServer(func(s *mcp.Server) {
+			for i := range 2500 {
+				nopTool(s, fmt.Sprintf("get_%04d", i))
+			}
+		})
+		g := open(t, serveHTTP(t, s, stateless))
+		if st := g.status(t); st.State != mcpbridge.Ready || st.Tools != 2500 || st.Server != "theirs" || st.Version != "7" || st.Error != "" {
+			t.Fatalf("stateless %v: the server is %+v", stateless, st)
+		}
+		if n := g.reg.Set().Len(); n != 2500 {
+			t.Fatalf("stateless %v: %d tools", stateless, n)
+		}
+		if res := g.call(t, "mcp.web.get_2499", `{}`); res.JoinText() != "get_2499" {
+			t.Errorf("stateless %v: the last tool says %+v", stateless, res)
+		}
+		g.ups.Close()
+	}
+}
+
+func TestListChanges(t *testing.T) {
+	for _, stateless := range []bool{false, true} {
+		s := sdkServer(func(s *mcp.Server) { nopTool(s, "get_a"); nopTool(s, "get_b") })
+		g := open(t, serveHTTP(t, s, stateless))
+		kept, _ := g.reg.Set().Lookup("mcp.web.get_b")
+		nopTool(s, "get_c")
+		s.RemoveTools("get_a")
+		g.until(t, func(set *tool.Set) bool {
+			_, a := set.Lookup("mcp.web.get_a")
+			_, c := set.Lookup("mcp.web.get_c")
+			return !a && c
+		})
+		if now, _ := g.reg.Set().Lookup("mcp.web.get_b"); now != kept || kept == nil {
+			t.Errorf("stateless %v: a tool that stayed is not the same", stateless)
+		}
+		g.ups.Close()
+	}
+}
+
+// strange is a schema that no decoding into Go values brings back.
+const strange = `{"type":"object","zeta":1,"properties":{"z":{"$ref":"#/$defs/d"},"a":{"oneOf":[{"const":12345678901234567890},{"type":"string","x-vendor":{"b":1,"a":[1.50,1E+2]}}]}},"$defs":{"d":{"type":"integer","maximum":123456789012345678901234567890}},"additionalProperties":false,"$comment":"<&>"}`
+
+func TestSchemasPassUnchanged(t *testing.T) {
+	add := func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: "get_strange", InputSchema: json.RawMessage(strange), OutputSchema: json.RawMessage(strange)},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(r.Params.Arguments)}},
+					StructuredContent: json.RawMessage(`{"z":12345678901234567890}`)}, nil
+			})
+	}
+	for _, stateless := range []bool{false, true} {
+		g := open(t, serveHTTP(t, sdkServer(add), stateless))
+		tl, ok := g.reg.Set().Lookup("mcp.web.get_strange")
+		if !ok {
+			t.Fatalf("no tool; %+v", g.ups.Status())
+		}
+		if got := tl.Input.String(); got != strange {
+			t.Errorf("the schema came as\n%s\nnot as\n%s", got, strange)
+		}
+		if got := tl.Output.String(); got != strange {
+			t.Errorf("the output schema came as\n%s", got)
+		}
+		// And so it goes out again, to our own clients.
+		h := newHouse(t, nil, tl)
+		_, listed, _ := post(t, h.http(t, "direct").URL, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		if !strings.Contains(listed, `"inputSchema":`+strange) {
+			t.Errorf("it is listed as\n%s", listed)
+		}
+		res := g.call(t, "mcp.web.get_strange", `{"a":12345678901234567890}`)
+		if res.JoinText() != `{"a":12345678901234567890}` || string(res.Structured) != `{"z":12345678901234567890}` {
+			t.Errorf("the call came back as %s, %s", res.JoinText(), res.Structured)
+		}
+		g.ups.Close()
+	}
+}
+
+// child serves over stdin and stdout in one of several ways.
+func child(kind string) {
+	s := sdkServer(nil)
+	switch kind {
+	case "crash":
+		nopTool(s, "get_pid")
+		s.AddTool(&mcp.Tool{Name: "pid", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(os.Getpid())}}}, nil
+			})
+		s.AddTool(&mcp.Tool{Name: "crash", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				fmt.Fprintln(os.Stderr, "I \x1b[31mdie\x1b[0m")
+				os.Exit(3)
+				return nil, nil
+			})
+	case "silent":
+		io.Copy(io.Discard, os.Stdin)
+		return
+	case "refuses":
+		fmt.Fprintln(os.Stderr, "no licence")
+		os.Exit(9)
+	}
+	s.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+func TestCrashAndReturn(t *testing.T) {
+	g := open(t, self("crash"))
+	if st := g.status(t); st.State != mcpbridge.Ready || st.Tools != 3 {
+		t.Fatalf("the server is %+v", st)
+	}
+	first := g.call(t, "mcp.kid.pid", `{}`).JoinText()
+	res := g.call(t, "mcp.kid.crash", `{}`)
+	if res.Err == nil || res.Err.Code != tool.CodeExternal || !res.Err.Retryable || !strings.Contains(res.Err.Message, "exit status 3") || !strings.Contains(res.Err.Message, "I die") {
+		t.Errorf("the crash is answered with %+v", res.Err)
+	}
+	if n := g.reg.Set().Len(); n != 3 {
+		t.Errorf("%d tools stay listed", n)
+	}
+	// The next call starts the server at once.
+	second := g.call(t, "mcp.kid.pid", `{}`)
+	if second.Err != nil || second.JoinText() == first || second.JoinText() == "" {
+		t.Errorf("after the crash: %q, before: %q, error %v", second.JoinText(), first, second.Err)
+	}
+}
+
+func TestServersThatDoNotStart(t *testing.T) {
+	silent := self("silent")
+	silent.StartTimeout = 300 * time.Millisecond
+	g := open(t, mcpbridge.Upstream{Name: "none", Command: "no-such-command-at-all"},
+		rename(self("refuses"), "refuses"), rename(silent, "silent"),
+		mcpbridge.Upstream{Name: "off", Command: "x", Disabled: true}, mcpbridge.Upstream{Name: "bad name", Command: "x"},
+		mcpbridge.Upstream{Name: "both", Command: "x", URL: "http://x"}, mcpbridge.Upstream{Name: "off", URL: "http://127.0.0.1:1"},
+		mcpbridge.Upstream{Name: "away", URL: "http://127.0.0.1:1"})
+	want := map[string]string{
+		"none": "failed no-such-command-at-all", "refuses": "failed no licence", "silent": "failed not ready within 300ms",
+		"off": "stopped another", "bad name": "stopped letters, digits", "both": "stopped both", "away": "failed refused",
+	}
+	for _, st := range g.ups.Status() {
+		state, part, _ := strings.Cut(want[st.Name], " ")
+		if string(st.State) != state || !strings.Contains(st.Error, part) && st.Error != "" {
+			t.Errorf("%s is %s: %s; want %s: …%s…", st.Name, st.State, st.Error, state, part)
+		}
+	}
+}
+
+func rename(u mcpbridge.Upstream, name string) mcpbridge.Upstream {
+	u.Name = name
+	return u
+}
+
+func TestModuleWithoutServers(t *testing.T) {
+	var none *mcpbridge.Upstreams
+	for _, u := range []*mcpbridge.Upstreams{none, mcpbridge.OpenUpstreams(t.Context(), nil, mcpbridge.UpstreamOptions{})} {
+		tools, err := u.Module().Describe(t.Context())
+		if err != nil || len(tools) != 6 {
+			t.Fatalf("%d tools, %v", len(tools), err)
+		}
+		ts, err := u.Module().Open(t.Context(), &module.Host{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reg := &tool.Registry{}
+		if err := reg.Add(ts.Tools...); err != nil {
+			t.Fatal(err)
+		}
+		run := pipeline.New(reg)
+		for _, tl := range ts.Tools {
+			args := json.RawMessage(`{}`)
+			if len(tl.Input.Example()) > 0 {
+				args = tl.Input.Example()
+			}
+			res, err := run.Do(t.Context(), &tool.Call{Name: tl.Name, Args: args})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if needs := strings.Contains(string(args), "server"); needs != (res.Err != nil) {
+				t.Errorf("%s(%s): %s, %v", tl.Name, args, res.JoinText(), res.Err)
+			}
+		}
+		u.Wait(t.Context())
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+var (
+	_ = errors.New
+	_ = slices.Equal[[]int]
+	_ = schema.Must
+)

@@ -1,0 +1,195 @@
+package mcpbridge
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/helve-ai/helve/schema"
+	"github.com/helve-ai/helve/tool"
+)
+
+// An Upstream is an MCP server whose tools become ours.
+type Upstream struct {
+	Name string // letters, digits, _ and -; its tools are mcp.NAME.TOOL
+
+	Command string // a server that is run, and spoken to over its stdin and stdout
+	Args    []string
+	Env     map[string]string // beside the short list that every server inherits
+	Cwd     string            // "": UpstreamOptions.Root
+
+	URL     string // a server that is reached over streamable HTTP
+	Headers map[string]string
+
+	// Trusted servers are believed what their annotations say. Those of
+	// others can only make a tool riskier than its name tells.
+	Trusted      bool
+	Overrides    map[string]Override // by the server's own names for its tools
+	Disabled     bool
+	StartTimeout time.Duration // to connect and list; 0: DefaultStartTimeout
+	CallTimeout  time.Duration // of one call; 0: DefaultCallTimeout
+}
+
+// The timeouts of an Upstream that states none.
+const (
+	DefaultStartTimeout = 30 * time.Second
+	DefaultCallTimeout  = 60 * time.Second
+)
+
+// An Override is the operator's word about one tool. Zero fields say nothing.
+type Override struct {
+	Effect tool.Effect
+	// Risk may lie below what the effect implies if Effect says nothing: the
+	// effect is then the one that implies it.
+	Risk   tool.Risk
+	Roles  map[string]schema.Role // by property, or pointer into the arguments
+	Hidden bool                   // it is not offered at all
+}
+
+// UpstreamOptions are what all upstream servers share.
+type UpstreamOptions struct {
+	Log *slog.Logger // nil: nothing is logged
+	// Publish offers a server's tools in place of those that owner offered before.
+	Publish func(owner string, tools ...*tool.Tool) error
+	Root    string // the folder in which servers are run
+	Version string // of Helve, as servers are told
+}
+
+// Upstreams are connections to MCP servers. They are kept up: a server that
+// fails is started again, and its tools stay listed meanwhile. A nil
+// *Upstreams has no servers. It is safe for concurrent use.
+type Upstreams struct {
+	servers []*upstream
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// OpenUpstreams begins to connect to all servers at once, and returns at once.
+// Close ends what it began; so does the end of ctx, but Close must be called.
+func OpenUpstreams(ctx context.Context, ups []Upstream, o UpstreamOptions) *Upstreams {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	u := &Upstreams{cancel: cancel}
+	taken := map[string]bool{}
+	for _, up := range ups {
+		s := newUpstream(up, o)
+		u.servers = append(u.servers, s)
+		err := up.check()
+		if err == nil && taken[up.Name] {
+			err = fmt.Errorf("another MCP server has the name %s", up.Name)
+		}
+		switch taken[up.Name] = true; {
+		case err != nil:
+			s.refuse(err)
+		case up.Disabled:
+			s.refuse(nil)
+		default:
+			u.running.Go(func() { s.run(ctx) })
+		}
+	}
+	return u
+}
+
+var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (up *Upstream) check() error {
+	switch {
+	case !serverName.MatchString(up.Name):
+		return fmt.Errorf("MCP server %.60q: the name may have letters, digits, _ and -, 64 at most", up.Name)
+	case up.Command == "" && up.URL == "":
+		return fmt.Errorf("MCP server %s: has neither a command nor a URL", up.Name)
+	case up.Command != "" && up.URL != "":
+		return fmt.Errorf("MCP server %s: has both a command and a URL", up.Name)
+	case up.URL != "" && !strings.HasPrefix(up.URL, "http://") && !strings.HasPrefix(up.URL, "https://"):
+		return fmt.Errorf("MCP server %s: the URL %q is not one of http or https", up.Name, up.URL)
+	}
+	return nil
+}
+
+// Wait waits until every server has answered or failed once, or ctx ends.
+func (u *Upstreams) Wait(ctx context.Context) {
+	if u == nil {
+		return
+	}
+	for _, s := range u.servers {
+		select {
+		case <-s.first:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Close disconnects from every server, and ends those that were run with all
+// their children. Calls in flight fail.
+func (u *Upstreams) Close() error {
+	if u == nil {
+		return nil
+	}
+	u.cancel()
+	u.running.Wait()
+	return nil
+}
+
+// A State is what becomes of a connection.
+type State string
+
+// The states.
+const (
+	Starting State = "starting"
+	Ready    State = "ready"
+	Failed   State = "failed"  // it is tried again
+	Stopped  State = "stopped" // it is not
+)
+
+// A ServerStatus is how a server is doing.
+type ServerStatus struct {
+	Name      string    `json:"name"`
+	Transport string    `json:"transport"` // stdio or http
+	State     State     `json:"state"`
+	Since     time.Time `json:"since"`             // of the state
+	Tools     int       `json:"tools"`             // that it offers
+	LeftOut   []string  `json:"left_out"`          // tools that cannot be used, and why
+	Error     string    `json:"error,omitempty"`   // what went wrong last
+	Server    string    `json:"server,omitempty"`  // what it calls itself
+	Version   string    `json:"version,omitempty"` // as it says
+	Protocol  string    `json:"protocol,omitempty"`
+}
+
+// Status returns how the servers are doing, in the order of their names.
+func (u *Upstreams) Status() []ServerStatus {
+	all := []ServerStatus{}
+	if u == nil {
+		return all
+	}
+	for _, s := range u.servers {
+		all = append(all, s.now())
+	}
+	slices.SortStableFunc(all, func(a, b ServerStatus) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// find returns the named server.
+func (u *Upstreams) find(name string) (*upstream, error) {
+	var names []string
+	if u != nil {
+		for _, s := range u.servers {
+			if s.Name == name {
+				return s, nil
+			}
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, tool.Errorf(tool.CodeNotFound, "there is no MCP server %q: none is configured", name)
+	}
+	slices.Sort(names)
+	return nil, tool.Errorf(tool.CodeNotFound, "there is no MCP server %q; there are: %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,89 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The library decodes what servers answer into types of its own, which loses
+// the order of keys, big integers and what it does not know. So requests whose
+// answers are wanted as they came go through the library as methods of our
+// own, and get their right names when they are written.
+const aliasPrefix = "helve:"
+
+const (
+	methodListTools     = "tools/list"
+	methodCallTool      = "tools/call"
+	methodListResources = "resources/list"
+	methodListTemplates = "resources/templates/list"
+	methodReadResource  = "resources/read"
+	methodListPrompts   = "prompts/list"
+	methodGetPrompt     = "prompts/get"
+)
+
+// A rawParams holds the parameters of every such method.
+type rawParams struct {
+	mcp.ParamsBase
+	Cursor    string          `json:"cursor,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	URI       string          `json:"uri,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// A rawResult is a result as it came.
+type rawResult struct {
+	mcp.ResultBase
+	raw json.RawMessage
+}
+
+// UnmarshalJSON keeps the bytes.
+func (r *rawResult) UnmarshalJSON(raw []byte) error {
+	r.raw = bytes.Clone(raw)
+	return nil
+}
+
+func addMethods(c *mcp.Client) error {
+	for _, m := range []string{methodListTools, methodCallTool, methodListResources, methodListTemplates,
+		methodReadResource, methodListPrompts, methodGetPrompt} {
+		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](c, aliasPrefix+m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callRaw returns a method's result as it came.
+func callRaw(ctx context.Context, session *mcp.ClientSession, method string, p rawParams) (json.RawMessage, error) {
+	res, err := mcp.CallCustomMethod[*rawParams, *rawResult](ctx, session, aliasPrefix+method, &p)
+	if err != nil {
+		return nil, err
+	}
+	return res.raw, nil
+}
+
+// trueName gives a request the name that the server knows.
+func trueName(msg jsonrpc.Message) jsonrpc.Message {
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok || !strings.HasPrefix(req.Method, aliasPrefix) {
+		return msg
+	}
+	renamed := *req
+	renamed.Method = strings.TrimPrefix(req.Method, aliasPrefix)
+	return &renamed
+}
+
+// plain says an error of the library in words for people.
+func plain(err error) string {
+	if e := refusedBy(err); e != nil && e.Message != "" {
+		return cut(printable(e.Message), maxErrorText)
+	}
+	return cut(printable(strings.ReplaceAll(err.Error(), aliasPrefix, "")), maxErrorText)
+}
+
+// maxErrorText is how many bytes of a server's error are passed on.
+const maxErrorText = 8 << 10
