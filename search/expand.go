@@ -43,74 +43,97 @@ func allowedEdits(letters int) int {
 
 // A fuzzyWalk goes through the words that begin as the query does, and keeps
 // the rows of the table of edit distances that neighbouring words share.
-type fuzzyWalk struct {
-	query []rune
-	rows  [maxWord + 4][maxWord + 2]uint8
-	last  []rune
-	now   []rune
+type fuzzyWalk[letter byte | rune] struct {
+	query []letter
+	rows  [maxWord + 4][maxWord + 6]uint8
+	last  []letter
+	edits int
+	dead  int // words that share so many letters with the last are too far off; 0: none
 }
 
+// farOff stands in the table of distances for all that need not be known.
+const farOff = 100
+
 // fuzzy appends the words that differ from q in few letters, not the first.
-func (v *view) fuzzy(w *fuzzyWalk, q []byte, out []expansion) []expansion {
-	w.query = appendRunes(w.query[:0], q)
-	edits := allowedEdits(len(w.query))
-	if edits == 0 || len(w.query) > maxWord {
+func (v *view) fuzzy(sc *scratch, q []byte, out []expansion) []expansion {
+	r, size := utf8.DecodeRune(q)
+	if r < utf8.RuneSelf && len(q) == utf8.RuneCount(q) {
+		return walk(&sc.bytes, v, q, q[:size], out, func(_ []byte, t []byte) []byte { return t })
+	}
+	sc.runes = appendRunes(sc.runes[:0], q)
+	return walk(&sc.wide, v, sc.runes, q[:size], out, func(buf []rune, t []byte) []rune { return appendRunes(buf, t) })
+}
+
+func walk[letter byte | rune](w *fuzzyWalk[letter], v *view, query []letter, first []byte, out []expansion, read func([]letter, []byte) []letter) []expansion {
+	w.query, w.edits, w.dead, w.last = query, allowedEdits(len(query)), 0, w.last[:0]
+	if w.edits == 0 || len(query) > maxWord {
 		return out
 	}
-	for j := range len(w.query) + 1 {
+	for j := range len(query) + 2 {
 		w.rows[0][j] = uint8(j)
 	}
-	w.last = w.last[:0]
-	_, size := utf8.DecodeRune(q)
-	dead := 0 // while words share this many letters with the last, they are too far off
-	for id := v.seg.seek(q[:size]); int(id) < v.seg.terms(); id++ {
+	var buf []letter
+	for id := v.seg.seek(first); int(id) < v.seg.terms(); id++ {
 		t := v.seg.term(id)
-		if !bytes.HasPrefix(t, q[:size]) {
+		if !bytes.HasPrefix(t, first) {
 			break
 		}
-		w.now = appendRunes(w.now[:0], t)
-		shared := common(w.now, w.last)
-		if dead > 0 && shared >= dead {
-			continue
-		}
-		if len(w.now) > len(w.query)+edits {
-			w.now = w.now[:len(w.query)+edits+1]
-		}
-		dead = w.fill(shared, edits)
-		w.last, w.now = w.now, w.last
-		if d := int(w.rows[len(w.last)][len(w.query)]); dead == 0 && len(w.last) <= len(w.query)+edits && d <= edits && d > 0 && v.df(id) > 0 {
+		buf = read(buf[:0], t)
+		if d, ok := w.next(buf); ok && d > 0 && v.df(id) > 0 {
 			out = append(out, expansion{t, pow(weightFuzzy, d)})
 		}
 	}
 	return out
 }
 
-// fill computes the rows for w.now from the first letter that it does not
-// share with the word before. It returns how many letters are enough to say
-// that a word is too far off, or zero.
-func (w *fuzzyWalk) fill(shared, edits int) int {
-	for i := shared + 1; i <= len(w.now); i++ {
+// next returns by how many letters a word differs from the query, if by few
+// enough. Words come in order.
+func (w *fuzzyWalk[letter]) next(word []letter) (int, bool) {
+	if len(word) > len(w.query)+w.edits || len(word)+w.edits < len(w.query) {
+		return 0, false
+	}
+	shared := common(word, w.last)
+	if w.dead > 0 && shared >= w.dead {
+		return 0, false
+	}
+	used := w.fill(word, shared)
+	w.last = append(w.last[:0], word[:used]...)
+	if w.dead > 0 {
+		return 0, false
+	}
+	d := int(w.rows[len(word)][len(w.query)])
+	return d, d <= w.edits
+}
+
+// fill computes the rows of the letters of word after those it shares with the
+// last one, near the diagonal only. It returns how many rows there are then.
+func (w *fuzzyWalk[letter]) fill(word []letter, shared int) int {
+	w.dead = 0
+	for i := shared + 1; i <= len(word); i++ {
 		row, above := &w.rows[i], &w.rows[i-1]
-		row[0] = uint8(i)
-		least := row[0]
-		for j := 1; j <= len(w.query); j++ {
-			cost := uint8(1)
-			if w.now[i-1] == w.query[j-1] {
-				cost = 0
-			}
-			d := min(above[j]+1, row[j-1]+1, above[j-1]+cost)
-			if i > 1 && j > 1 && w.now[i-1] == w.query[j-2] && w.now[i-2] == w.query[j-1] {
-				d = min(d, w.rows[i-2][j-2]+1)
+		from, to := max(1, i-w.edits-1), min(len(w.query), i+w.edits+1)
+		row[from-1], row[to+1] = farOff, farOff
+		if from == 1 {
+			row[0] = uint8(i)
+		}
+		least := uint8(farOff)
+		for j := from; j <= to; j++ {
+			d := above[j-1]
+			if word[i-1] != w.query[j-1] {
+				d = min(d, above[j], row[j-1]) + 1
+				if i > 1 && j > 1 && word[i-1] == w.query[j-2] && word[i-2] == w.query[j-1] {
+					d = min(d, w.rows[i-2][j-2]+1)
+				}
 			}
 			row[j] = d
 			least = min(least, d)
 		}
-		if int(least) > edits+1 { // one more, for a swap looks two rows back
-			w.now = w.now[:i]
+		if int(least) > w.edits+1 { // one more, for a swap looks two rows back
+			w.dead = i
 			return i
 		}
 	}
-	return 0
+	return len(word)
 }
 
 // similar appends the words that have many n-grams in common with q.
@@ -168,7 +191,8 @@ func appendRunes(dst []rune, b []byte) []rune {
 	return dst
 }
 
-func common(a, b []rune) int {
+// common returns how many letters two words begin with alike.
+func common[letter byte | rune](a, b []letter) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

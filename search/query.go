@@ -13,7 +13,7 @@ import (
 const (
 	maxQuery   = 8 << 10 // bytes of a query; the rest is ignored
 	maxSlots   = 128     // different words of a query; further ones are ignored
-	maxUnknown = 12      // unknown words of a query for which similar ones are sought
+	maxUnknown = 16      // unknown words of a query for which near ones are sought
 )
 
 // A slot is what one word of the query looks for. A document's score for it is
@@ -69,7 +69,7 @@ func (r *ranker) parse(text string, sc *scratch) query {
 	sc.split.split(text)
 	tokens, winners := sc.tokens(&sc.split)
 	q := query{slots: sc.slots[:0], low: sc.low[:0], unknown: sc.unknown[:0]}
-	sc.alts = sc.alts[:0]
+	sc.alts, sc.expanded = sc.alts[:0], 0
 	sought := 0
 	for _, t := range tokens {
 		sl := r.resolve(t, winners, sc)
@@ -178,7 +178,8 @@ func (r *ranker) resolve(t token, winners langs, sc *scratch) slot {
 	for i := range sc.alts[from:] {
 		sc.alts[from+i].weight *= t.weight * r.snap.idf(most)
 	}
-	if word && most <= rare && t.weight >= contentFloor && t.script != digits {
+	if word && most <= rare && t.weight >= contentFloor && t.script != digits && sc.expanded < maxUnknown {
+		sc.expanded++
 		r.expand(plain, t.weight, most, sc)
 	}
 	return slot{text: plain, weight: t.weight, alts: sc.alts[from:len(sc.alts):len(sc.alts)]}
@@ -236,7 +237,7 @@ func (r *ranker) expand(q []byte, weight float32, have uint32, sc *scratch) {
 		}
 	}
 	for i := range s.views {
-		list = s.views[i].fuzzy(&sc.walk, q, list)
+		list = s.views[i].fuzzy(sc, q, list)
 	}
 	sc.expansions = list
 	for _, e := range r.best(list) {

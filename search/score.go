@@ -15,7 +15,10 @@ type scratch struct {
 	slots, low, unknown []slot
 	alts                []alternative
 	expansions          []expansion
-	walk                fuzzyWalk
+	expanded            int // words for which expansions were sought
+	bytes               fuzzyWalk[byte]
+	wide                fuzzyWalk[rune]
+	runes               []rune
 	counter             gramCounter
 
 	words, grams []float32 // by document
@@ -160,7 +163,10 @@ type ranked struct {
 }
 
 func compareRanked(a, b ranked) int {
-	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.tool.Name, b.tool.Name))
+	if a.score != b.score {
+		return cmp.Compare(b.score, a.score)
+	}
+	return cmp.Compare(a.tool.Name, b.tool.Name)
 }
 
 // fuse adds up the channels, each scaled to its weight by its greatest score,

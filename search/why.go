@@ -11,7 +11,11 @@ const maxWhy = 6
 
 // why says what of the query the document matched.
 func (s *snapshot) why(doc int, q *query, bonus float32, full bool, sc *scratch) string {
-	terms := s.matched(doc, q, sc)
+	most := maxWhy
+	if full {
+		most = maxSlots
+	}
+	terms := s.matched(doc, q, most, sc)
 	var b strings.Builder
 	switch {
 	case bonus >= bonusShort:
@@ -25,7 +29,7 @@ func (s *snapshot) why(doc int, q *query, bonus float32, full bool, sc *scratch)
 		s.whyInFull(&b, doc, terms)
 		return b.String()
 	}
-	for _, t := range terms[:min(len(terms), maxWhy)] {
+	for _, t := range terms {
 		if b.Len() > 0 {
 			b.WriteString(", ")
 		}
@@ -37,8 +41,9 @@ func (s *snapshot) why(doc int, q *query, bonus float32, full bool, sc *scratch)
 // A match is a term of a document and the word of the query that asked for it.
 type match struct{ said, term []byte }
 
-// matched returns what of the query the document contains, one match for each slot.
-func (s *snapshot) matched(doc int, q *query, sc *scratch) []match {
+// matched returns what of the query the document contains, one match for each
+// slot, the most at most.
+func (s *snapshot) matched(doc int, q *query, most int, sc *scratch) []match {
 	v, ids := s.viewOf(doc), sc.ids[:0]
 	v.seg.eachTerm(uint16(doc-v.base), func(id uint32) { ids = append(ids, id) })
 	sc.ids = ids
@@ -46,6 +51,9 @@ func (s *snapshot) matched(doc int, q *query, sc *scratch) []match {
 	for _, list := range [][]slot{q.slots, q.unknown} {
 		for i := range list {
 			sl := &list[i]
+			if len(out) == most {
+				return out
+			}
 			for _, a := range sl.alts {
 				if id, ok := v.seg.find(a.term, hashTerm(a.term)); ok {
 					if _, has := slices.BinarySearch(ids, id); has {
