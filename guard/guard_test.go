@@ -377,12 +377,16 @@ func TestTimeout(t *testing.T) {
 				<-ctx.Done()
 				return "", ctx.Err()
 			}),
+			tool.New(tool.Definition{Name: "polite", Description: "Take an hour.", Effect: tool.Reads, HeedsContext: true}, func(ctx context.Context, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}),
 			tool.New(tool.Definition{Name: "deaf", Description: "Do not listen.", Effect: tool.Reads, Timeout: time.Second}, func(context.Context, struct{}) (string, error) {
 				<-stuck
 				return "", nil
 			}))
 		ex := pipeline.New(&reg, guard.Resolve(&reg, nil, nil), guard.Timeout(time.Minute))
-		for name, want := range map[string]time.Duration{"slow": time.Minute, "deaf": time.Second} {
+		for name, want := range map[string]time.Duration{"slow": time.Minute, "polite": time.Minute, "deaf": time.Second} {
 			start := time.Now()
 			res, err := ex.Do(t.Context(), &tool.Call{Name: name})
 			if err != nil || code(res) != tool.CodeTimeout || !res.Err.Retryable {
@@ -490,7 +494,7 @@ func BenchmarkPipeline(b *testing.B) {
 			A int `json:"a,omitempty"`
 		} `json:"deep,omitzero"`
 	}
-	read := tool.New(tool.Definition{Name: "bench.read", Description: "Read.", Effect: tool.Reads}, func(_ context.Context, in nine) (string, error) { return "ok", nil })
+	read := tool.New(tool.Definition{Name: "bench.read", Description: "Read.", Effect: tool.Reads, HeedsContext: true}, func(_ context.Context, in nine) (string, error) { return "ok", nil })
 	h := build(b, func(o *guard.Options, r *guard.Rules) {
 		if err := o.Tools.Add(read); err != nil {
 			b.Fatal(err)

@@ -29,6 +29,9 @@ func Timeout(d time.Duration) pipeline.Stage {
 				}
 				ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
 				defer cancel()
+				if c.Tool != nil && c.Tool.HeedsContext {
+					return settle(ctx, c, limit)(next(ctx, c))
+				}
 				return await(ctx, c, next, limit)
 			}
 		},
@@ -36,6 +39,16 @@ func Timeout(d time.Duration) pipeline.Stage {
 }
 
 var errTooLong = errors.New("the tool's time is over")
+
+// settle turns the failure of a call whose time is over into a timeout.
+func settle(ctx context.Context, c *tool.Call, limit time.Duration) func(*tool.Result, error) (*tool.Result, error) {
+	return func(res *tool.Result, err error) (*tool.Result, error) {
+		if res != nil && res.Err != nil && errors.Is(context.Cause(ctx), errTooLong) {
+			return nil, tooLong(c, limit)
+		}
+		return res, err
+	}
+}
 
 // await runs next in a goroutine of its own, so that a handler that does not
 // heed its context cannot hold up the caller; its late result is dropped.
@@ -52,10 +65,7 @@ func await(ctx context.Context, c *tool.Call, next tool.Handler, limit time.Dura
 	}()
 	select {
 	case a := <-done:
-		if a.res != nil && a.res.Err != nil && errors.Is(context.Cause(ctx), errTooLong) {
-			return nil, tooLong(c, limit)
-		}
-		return a.res, a.err
+		return settle(ctx, c, limit)(a.res, a.err)
 	case <-ctx.Done():
 		if errors.Is(context.Cause(ctx), errTooLong) {
 			return nil, tooLong(c, limit)

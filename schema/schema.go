@@ -164,6 +164,9 @@ type compiled struct {
 	tree     *tree
 	treeErr  error
 
+	flatOnce sync.Once
+	flat     *flat
+
 	libOnce  sync.Once
 	lib      *library
 	libErr   error
@@ -226,6 +229,15 @@ func share(c *compiled) *compiled {
 func (c *compiled) getTree() (*tree, error) {
 	c.treeOnce.Do(func() { c.tree, c.treeErr = newTree(c.raw, c.opts) })
 	return c.tree, c.treeErr
+}
+
+func (c *compiled) flatRoles() *flat {
+	c.flatOnce.Do(func() {
+		if t, err := c.getTree(); err == nil {
+			c.flat = t.flatten()
+		}
+	})
+	return c.flat
 }
 
 func (c *compiled) library() (*library, error) {

@@ -43,6 +43,16 @@ func (s *Schema) Values(doc []byte) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f := s.compiled().flatRoles(); f != nil {
+		if out, ok := f.values(doc); ok {
+			return out, nil
+		}
+	}
+	return t.values(doc)
+}
+
+// values is the thorough way of Values.
+func (t *tree) values(doc []byte) ([]Value, error) {
 	v, dups, err := parse(doc, maxDocDepth)
 	if err != nil {
 		return nil, fmt.Errorf("the document is not readable JSON: %w", err)

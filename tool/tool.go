@@ -63,6 +63,11 @@ type Definition struct {
 
 	MaxResult int // characters of a result that callers see; zero: the pipeline's default
 
+	// HeedsContext says that the handler returns soon after its context ends.
+	// Others run in a goroutine of their own, which a call's end may abandon;
+	// that costs some microseconds a call.
+	HeedsContext bool
+
 	ParallelSafe bool // may run beside other calls of the same reply
 	Deferred     bool // left out of direct listings but for its name
 	Meta         bool // shown in every mode: how a model reaches the rest
