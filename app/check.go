@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -13,32 +14,74 @@ import (
 	"github.com/helve-ai/helve/tool"
 )
 
-// maxRounds bounds how often a file is checked anew after what was wrong has
-// been taken out: the schema reports 20 problems at a time.
-const maxRounds = 50
+// maxRounds bounds how often a file is checked anew without what was wrong:
+// the schema reports no more than fullReport problems at a time.
+const (
+	maxRounds  = 20
+	fullReport = 20
+)
 
 // checkForm checks a tree against the schema of the whole file.
 func (l *loader) checkForm(root *node) {
 	s := fileSchema(l.o.Modules)
+	all, _ := survey(root)
+	bad := map[*node]bool{}
+	seen := map[schema.Problem]bool{}
 	for range maxRounds {
-		found := s.Validate(root.json())
-		if len(found) == 0 {
+		left, pointers := without(root, bad)
+		found := s.Validate(left.json())
+		fresh := false
+		for _, p := range found {
+			p.Pointer = pointers[p.Pointer]
+			at, ok := all[p.Pointer]
+			if !ok || seen[p] || p.Keyword == "required" && lacksBad(at.node, bad) {
+				continue
+			}
+			seen[p], fresh = true, true
+			if p.Keyword != "required" {
+				bad[at.node] = true
+			}
+			l.report(at, p)
+		}
+		if len(found) < fullReport || !fresh {
 			return
 		}
-		all, _ := survey(root)
-		for _, p := range found {
-			l.report(all, p)
-		}
-		return
 	}
 }
 
-// report places one problem that the schema found.
-func (l *loader) report(all map[string]*spot, p schema.Problem) {
-	s := all[p.Pointer]
-	for at := p.Pointer; s == nil; s = all[at] {
-		at = at[:max(strings.LastIndexByte(at, '/'), 0)]
+// lacksBad reports whether a map lacks something only because it was taken out.
+func lacksBad(n *node, bad map[*node]bool) bool {
+	return slices.ContainsFunc(n.fields, func(f field) bool { return bad[f.value] })
+}
+
+// without returns a copy of the tree that lacks the bad nodes, and the pointers
+// of the tree by those of the copy.
+func without(root *node, bad map[*node]bool) (*node, map[string]string) {
+	pointers := map[string]string{}
+	var copyOf func(n *node, now, was string) *node
+	copyOf = func(n *node, now, was string) *node {
+		pointers[now] = was
+		c := *n
+		c.fields, c.items = nil, nil
+		for _, f := range n.fields {
+			if !bad[f.value] {
+				key := "/" + escapePointer(f.key)
+				f.value = copyOf(f.value, now+key, was+key)
+				c.fields = append(c.fields, f)
+			}
+		}
+		for i, item := range n.items {
+			if !bad[item] {
+				c.items = append(c.items, copyOf(item, fmt.Sprintf("%s/%d", now, len(c.items)), fmt.Sprintf("%s/%d", was, i)))
+			}
+		}
+		return &c
 	}
+	return copyOf(root, "", ""), pointers
+}
+
+// report tells of one problem that the schema found at a spot.
+func (l *loader) report(s *spot, p schema.Problem) {
 	message, suggestion := p.Message, ""
 	if before, near, ok := strings.Cut(message, ": did you mean "); ok {
 		message, suggestion = before, "did you mean "+near
@@ -49,11 +92,11 @@ func (l *loader) report(all map[string]*spot, p schema.Problem) {
 		place = s.at
 		message = strings.Replace(message, "unknown property", "unknown key", 1)
 		if under(s.segs, "tools.modules.*") {
-			l.add(l.unknownModule(s))
+			l.unknownModule(s)
 			return
 		}
 		if suggestion == "" && p.Expected != "" {
-			suggestion = "want " + strings.Replace(p.Expected, "of the properties", "of the keys", 1)
+			suggestion = strings.Replace(p.Expected, "one of the properties", "known here are", 1)
 		}
 	case "required":
 		place = s.at
@@ -63,14 +106,19 @@ func (l *loader) report(all map[string]*spot, p schema.Problem) {
 	case "type":
 		suggestion = typeHint(s.node, p.Expected)
 	}
+	message, suggestion = inYAML.Replace(message), inYAML.Replace(suggestion)
 	if s.node.raw != "" {
 		message = strings.ReplaceAll(message, quote(s.node.text), quote(s.node.raw))
 	}
 	l.fail(place, s.path, message, suggestion)
 }
 
+// inYAML puts JSON's words into those of people who write YAML.
+var inYAML = strings.NewReplacer("an array", "a list", "an object", "a map", " properties,", " keys,", " property,", " key,")
+
 // typeHint says how a value is written that was taken for another type.
 func typeHint(n *node, want string) string {
+	want = strings.TrimSuffix(want, " or null")
 	switch {
 	case want == "boolean" && n.kind == isString && slices.Contains([]string{"yes", "on", "y", "true"}, strings.ToLower(n.text)):
 		return "write true"
@@ -79,7 +127,7 @@ func typeHint(n *node, want string) string {
 	case strings.Contains(want, "string") && (n.kind == isNumber || n.kind == isBool):
 		return fmt.Sprintf("write %q", n.source)
 	case want == "array" && (n.kind == isString || n.kind == isNumber || n.kind == isMap):
-		return "write a list: each item on a line of its own, after - "
+		return "write a list, such as [a, b]"
 	case (want == "integer" || want == "number") && n.raw != "":
 		return "a template always gives a text; write the number itself"
 	case (want == "integer" || want == "number") && n.kind == isString && n.source == "" && n.text != "":
@@ -90,7 +138,6 @@ func typeHint(n *node, want string) string {
 
 // check checks what no schema says: that names name something, and what goes together.
 func (l *loader) check(root *node) {
-	l.catalogue = newCatalogue(l.o.Modules, root)
 	l.checkAgents(root)
 	l.checkRuntime(root)
 	l.checkModules(root)
@@ -132,12 +179,12 @@ func (l *loader) checkAgents(root *node) {
 }
 
 func (l *loader) checkAgent(n *node, path string, ids []string) {
-	if n.kind == isString && !slices.Contains(ids, n.text) {
-		message := fmt.Sprintf("no agent has the id %q", n.text)
-		if len(ids) == 0 {
-			message = fmt.Sprintf("names the agent %q, and there are no agents", n.text)
-		}
-		l.fail(n.at, path, message, didYouMean(n.text, ids))
+	switch {
+	case n.kind != isString || slices.Contains(ids, n.text):
+	case len(ids) == 0:
+		l.fail(n.at, path, fmt.Sprintf("names the agent %q, and there are no agents", n.text), "declare it under agents")
+	default:
+		l.fail(n.at, path, fmt.Sprintf("no agent has the id %q", n.text), didYouMean(n.text, ids))
 	}
 }
 
@@ -247,24 +294,17 @@ func nearest(name string, among []string) string {
 	return ""
 }
 
-func (l *loader) unknownModule(s *spot) Problem {
-	name := s.segs[len(s.segs)-1]
-	p := Problem{s.at.file, s.at.line, s.at.col, s.path, fmt.Sprintf("there is no module %q in this version", name), ""}
-	names := []string{"mcp"}
-	for _, m := range l.o.Modules {
-		names = append(names, m.Name)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	switch near := schema.Closest(name, names, 1); {
+// unknownModule reports a module that is configured and does not exist.
+func (l *loader) unknownModule(s *spot) {
+	name, there := s.segs[len(s.segs)-1], "there is "+strings.Join(l.catalogue.modules, ", ")
+	message := fmt.Sprintf("there is no module %q in this version", name)
+	switch near := nearest(name, l.catalogue.modules); {
 	case strings.HasPrefix(name, "mcp."):
-		p.Message, p.Suggestion = "upstream servers are declared under tools.mcp_servers, and nowhere else", ""
-	case len(near) == 1:
-		p.Suggestion = fmt.Sprintf("did you mean %q? There is %s", near[0], strings.Join(names, ", "))
-	default:
-		p.Suggestion = "there is " + strings.Join(names, ", ")
+		message, there = "upstream servers are declared under tools.mcp_servers", "move it there"
+	case near != "":
+		there = near + " T" + there[1:]
 	}
-	return p
+	l.fail(s.at, s.path, message, there)
 }
 
 func (l *loader) checkModules(root *node) {
@@ -301,6 +341,10 @@ func (l *loader) checkStep(a *node, path, moduleName string, modules []string) {
 		return
 	}
 	if server, _, ok := strings.Cut(strings.TrimPrefix(a.text, "mcp."), "."); ok && slices.Contains(l.catalogue.servers, server) {
+		return
+	}
+	if strings.Contains(a.text, ".") {
+		l.fail(a.at, path, fmt.Sprintf("there is no tool %q", a.text), nearest(a.text, l.catalogue.toolNames()))
 		return
 	}
 	l.checkAction(a.at, path, moduleName, modules, a.text)
@@ -350,6 +394,7 @@ func (l *loader) checkServers(root *node) {
 		switch {
 		case byCommand != nil && byURL != nil:
 			l.fail(byURL.at, path+".url", "a server has a command or a url, and this one has both", "remove one of the two")
+		case byCommand == nil && byURL == nil && l.told(path):
 		case byCommand == nil && byURL == nil:
 			l.fail(f.at, path, "a server needs a command or a url, and this one has neither", "add command: to start it, or url: to reach it")
 		case byCommand != nil:
@@ -363,6 +408,12 @@ func (l *loader) checkServers(root *node) {
 		}
 		l.checkOverrides(s.get("overrides"), path+".overrides")
 	}
+}
+
+// told reports whether a problem with one of a map's keys was found already,
+// which may be why another is missing.
+func (l *loader) told(path string) bool {
+	return slices.ContainsFunc(l.problems, func(p Problem) bool { return parentPath(p.Path) == path })
 }
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]|_[A-Za-z0-9-])*$`)
@@ -435,6 +486,7 @@ func (l *loader) checkRule(r *node, path string) {
 			l.fail(f.at, path+".actions", "a rule with a pattern has no actions", "name the action in the pattern")
 		}
 		l.checkPattern(pattern, path+".pattern")
+	case module == nil && l.told(path):
 	case module == nil:
 		l.fail(r.at, path, "a rule needs a module or a pattern, and this one has neither", `write {module: filesystem, actions: [read]}, or a pattern such as filesystem.write(path: "docs/**")`)
 	case module.kind == isString && strings.Contains(module.text, "*"):
@@ -457,7 +509,7 @@ func (l *loader) checkPattern(n *node, path string) {
 		return
 	}
 	if !l.catalogue.matches(r.Pattern) {
-		suggestion := nearest(r.Pattern, l.catalogue.toolNames())
+		suggestion := nearest(cmp.Or(l.catalogue.byAlias(r.Pattern), r.Pattern), l.catalogue.toolNames())
 		if len(l.catalogue.resolve(r.Pattern)) > 0 {
 			suggestion = fmt.Sprintf("did you mean %q?", r.Pattern+".*")
 		}

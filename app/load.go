@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -69,12 +70,17 @@ type loader struct {
 	files    []string // in the order in which they were read
 	problems Problems
 
-	catalogue *catalogue // what names in the file may name
+	catalogue *catalogue      // what names in the file may name
+	partial   bool            // a file that is included could not be read
+	broken    map[string]bool // the paths of values that could not be read, of which no more is said
 }
 
 func (l *loader) add(ps ...Problem) { l.problems = append(l.problems, ps...) }
 
 func (l *loader) fail(at place, path, message, suggestion string) {
+	if l.broken[path] {
+		return
+	}
 	l.add(Problem{at.file, at.line, at.col, path, message, suggestion})
 }
 
@@ -86,11 +92,16 @@ func (l *loader) load(data []byte) *Config {
 		return nil
 	}
 	l.include(root, root, l.file)
-	if len(l.problems) > 0 {
-		return nil // what is missing here may only be unreadable
+	if l.partial {
+		return nil // what is missing may stand in what could not be read
 	}
 	l.add(fillTree(root, l.file, l.o)...)
+	l.broken = map[string]bool{}
+	for _, p := range l.problems {
+		l.broken[p.Path] = p.Path != ""
+	}
 	prune(root, nil)
+	l.catalogue = newCatalogue(l.o.Modules, root)
 	l.checkForm(root)
 	l.check(root)
 	l.checkSupported(root)
@@ -119,6 +130,7 @@ func (l *loader) include(root, from *node, fromFile string) {
 		}
 		n, file := l.included(item, path, fromFile)
 		if n == nil {
+			l.partial = true
 			continue
 		}
 		l.include(root, n, file)
@@ -143,7 +155,7 @@ func (l *loader) included(item *node, path, fromFile string) (*node, string) {
 	switch {
 	case strings.Contains(item.text, "{{"):
 		l.fail(item.at, path, "the name of an included file cannot hold a template", "write it out")
-	case err != nil || !filepath.IsLocal(name) && filepath.IsAbs(name) || !filepath.IsLocal(rel):
+	case err != nil || filepath.IsAbs(name) || strings.HasPrefix(item.text, "/") || !filepath.IsLocal(rel):
 		l.fail(item.at, path, fmt.Sprintf("%q leads out of the app's folder", item.text), "name a file inside it, relative to this file")
 	case slices.Contains(l.files, file):
 		l.fail(item.at, path, fmt.Sprintf("%q is part of the app already", item.text), "include each file once, and none from within itself")
@@ -152,11 +164,7 @@ func (l *loader) included(item *node, path, fromFile string) (*node, string) {
 	default:
 		data, err := readWithin(dir, rel)
 		if err != nil {
-			var pe *os.PathError
-			if errors.As(err, &pe) {
-				err = pe.Err
-			}
-			l.fail(item.at, path, fmt.Sprintf("%q cannot be read: %v", item.text, err), "")
+			l.fail(item.at, path, fmt.Sprintf("%q cannot be read: %v", item.text, why(err)), "")
 			return nil, ""
 		}
 		l.files = append(l.files, file)
@@ -165,6 +173,18 @@ func (l *loader) included(item *node, path, fromFile string) (*node, string) {
 		return n, file
 	}
 	return nil, ""
+}
+
+// why returns what is wrong with a file, without its name.
+func why(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no such file")
+	}
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // readWithin reads a file of a folder, and follows no link out of it.

@@ -149,13 +149,12 @@ func matchName(pattern, s string) bool {
 
 // matches reports whether a pattern of full names matches a tool that may exist.
 func (c *catalogue) matches(pattern string) bool {
-	if strings.HasPrefix(pattern, "mcp.") {
-		server, _, deeper := strings.Cut(strings.TrimPrefix(pattern, "mcp."), ".")
-		if deeper || strings.Contains(server, "*") {
-			return strings.Contains(server, "*") || slices.Contains(c.servers, server) || slices.ContainsFunc(c.tools["mcp"], func(t *tool.Tool) bool { return matchName(pattern, t.Name) })
+	if rest, ok := strings.CutPrefix(pattern, "mcp."); ok {
+		server, _, ofServer := strings.Cut(rest, ".")
+		_, known := c.tools["mcp"]
+		if strings.Contains(server, "*") || ofServer && slices.Contains(c.servers, server) || !ofServer && !known {
+			return true
 		}
-		tools, known := c.tools["mcp"]
-		return !known || slices.ContainsFunc(tools, func(t *tool.Tool) bool { return matchName(pattern, t.Name) })
 	}
 	for _, tools := range c.tools {
 		if slices.ContainsFunc(tools, func(t *tool.Tool) bool { return matchName(pattern, t.Name) }) {
@@ -166,11 +165,23 @@ func (c *catalogue) matches(pattern string) bool {
 		return true // a server's tools
 	}
 	for _, m := range c.modules { // whose tools are not known
-		if _, known := c.tools[m]; !known && strings.HasPrefix(pattern, m+".") {
+		if _, known := c.tools[m]; !known && m != "mcp" && strings.HasPrefix(pattern, m+".") {
 			return true
 		}
 	}
 	return false
+}
+
+// byAlias returns the name of the tool that has an alias, "" if none has.
+func (c *catalogue) byAlias(alias string) string {
+	for _, m := range c.modules {
+		for _, t := range c.tools[m] {
+			if slices.Contains(t.Aliases, alias) {
+				return t.Name
+			}
+		}
+	}
+	return ""
 }
 
 // toolNames returns the full names of all tools that are known.

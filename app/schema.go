@@ -26,7 +26,10 @@ type generator struct {
 type writer interface{ written(*generator) string }
 
 func (g *generator) typeOf(t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() != reflect.Struct {
+		return `"type":[` + strings.TrimPrefix(g.typeOf(t.Elem()), `"type":`) + `,"null"]`
+	}
+	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch t.Kind() {
@@ -130,6 +133,9 @@ func tagKeywords(f reflect.StructField) string {
 		for i := range names {
 			names[i] = quote(names[i])
 		}
+		if f.Type.Kind() == reflect.Pointer {
+			names = append(names, "null")
+		}
 		b.WriteString(`,"enum":[` + strings.Join(names, ",") + `]`)
 	}
 	for _, k := range [][2]string{{"default", "default"}, {"min", "minimum"}, {"max", "maximum"}, {"minlen", "minLength"}} {
@@ -164,6 +170,7 @@ func fileSchema(modules []*module.Module) *schema.Schema {
 	g := &generator{defs: map[string]string{}}
 	top := g.fieldsOf(Config{})
 	g.define(reflect.TypeFor[ModuleBlock]())
+	g.defs["ModuleBlock"] = strings.Replace(g.defs["ModuleBlock"], `"type":"object"`, `"type":["object","null"]`, 1)
 	g.defs["Modules"] = `{"type":"object","properties":{` + strings.Join(moduleProperties(modules), ",") + `},"additionalProperties":false}`
 	var defs []string
 	for _, name := range slices.Sorted(maps.Keys(g.defs)) {

@@ -61,6 +61,10 @@ func parseTemplate(s string) (t template, err error) {
 			err = errors.New("no name follows {{")
 			break
 		}
+		if strings.HasSuffix(t.name, ".") {
+			err = fmt.Errorf("no name follows %s", t.name)
+			break
+		}
 		rest = strings.TrimLeft(rest[len(t.name):], " \t\r\n")
 		if after, ok := strings.CutPrefix(rest, "??"); ok {
 			t.fallback = true

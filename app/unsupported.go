@@ -1,7 +1,5 @@
 package app
 
-import "slices"
-
 // unsupported are the keys that are known, and whose machinery this version
 // lacks: they are refused where they ask for it. Whoever builds the machinery
 // deletes the line.
@@ -34,6 +32,9 @@ var unsupported = []struct {
 
 // checkSupported refuses what is known and cannot be done yet.
 func (l *loader) checkSupported(root *node) {
+	for _, p := range l.problems { // what is not a boolean asks for nothing
+		l.broken[p.Path] = p.Path != ""
+	}
 	all, order := survey(root)
 	for _, pointer := range order {
 		s := all[pointer]
@@ -41,14 +42,12 @@ func (l *loader) checkSupported(root *node) {
 			if !under(s.segs, u.pattern) {
 				continue
 			}
+			if u.value == "" && s.node.empty() || u.value != "" && s.node.str() != u.value || l.broken[s.path] {
+				continue
+			}
 			remedy := "remove the key"
-			switch {
-			case u.value == "" && s.node.empty(), u.value != "" && s.node.str() != u.value:
-				continue
-			case u.value != "":
+			if u.value != "" {
 				remedy = "write another value"
-			case slices.Contains([]string{"runtime.input", "runtime.output"}, u.pattern) && s.node.kind == isNull:
-				continue
 			}
 			l.fail(s.at, s.path, u.what+" not supported by this version", remedy)
 		}

@@ -20,6 +20,7 @@ const (
 	maxFile  = 1 << 20 // bytes
 	maxNodes = 100_000
 	maxDepth = 100
+	maxPath  = 80 // bytes of a path that is shown where it is too deep
 )
 
 // A reader turns the YAML of one file into nodes. What is wrong is collected.
@@ -32,7 +33,7 @@ type reader struct {
 }
 
 // readYAML reads one document. It returns nil if there are problems that leave
-// nothing to look at.
+// nothing to look at, or only a part.
 func readYAML(file string, data []byte) (*node, Problems) {
 	r := &reader{file: file}
 	data, ok := r.text(data)
@@ -55,13 +56,16 @@ func readYAML(file string, data []byte) (*node, Problems) {
 		r.syntax(data, err)
 		return nil, r.problems
 	}
-	n := r.read(doc.Content[0], "", 0)
+	n := &node{}
+	if len(doc.Content) > 0 {
+		n = r.read(doc.Content[0], "", 0)
+	}
 	if n.kind == isNull && len(r.problems) == 0 {
 		r.fail(1, 1, "the file is empty", "begin with app: {app_id: my-app, name: My app}")
 		return nil, r.problems
 	}
-	if n.kind != isMap {
-		if len(r.problems) == 0 {
+	if r.full || n.kind != isMap {
+		if !r.full && len(r.problems) == 0 {
 			r.fail(n.at.line, n.at.col, "the file is "+n.kind.String()+", where a map is wanted", "begin with app: {app_id: my-app, name: My app}")
 		}
 		return nil, r.problems
@@ -112,6 +116,10 @@ var (
 	parserError = regexp.MustCompile(`^did not find expected (<document start>|<stream-start>|node content|'-' indicator|key|',' or)`)
 )
 
+// maxBisect is the longest text, in bytes, of which parts are parsed to find
+// the line of an error more exactly than the library does.
+const maxBisect = 64 << 10
+
 // syntax reports an error of the YAML library.
 func (r *reader) syntax(data []byte, err error) {
 	m := yamlLine.FindStringSubmatch(err.Error())
@@ -125,7 +133,10 @@ func (r *reader) syntax(data []byte, err error) {
 		}
 	}
 	lines := bytes.Split(data, []byte("\n"))
-	line = min(max(line, firstBadLine(data, lines), 1), len(lines))
+	if len(data) <= maxBisect {
+		line = max(line, firstBadLine(data, lines))
+	}
+	line = min(max(line, 1), len(lines))
 	text := lines[line-1]
 	col := len(text) - len(bytes.TrimLeft(text, " ")) + 1
 	suggestion := ""
@@ -180,6 +191,9 @@ func (r *reader) read(y *yaml.Node, path string, depth int) *node {
 			message := fmt.Sprintf("is nested deeper than %d levels", maxDepth)
 			if r.nodes > maxNodes {
 				message = fmt.Sprintf("the file holds more than %d values, aliases counted as what they stand for", maxNodes)
+			}
+			if len(path) > maxPath {
+				path = path[:maxPath] + "…"
 			}
 			r.failAt(path, n.at, message, "")
 		}
@@ -245,7 +259,7 @@ func (r *reader) scalar(y *yaml.Node, n *node, path string) {
 		text, ok := number(y)
 		if !ok {
 			text = "0"
-			r.failAt(path, n.at, fmt.Sprintf("%s is not a finite number", y.Value), "")
+			r.failAt(path, n.at, fmt.Sprintf("%s is not a number that can be used: it is too large, or not finite", y.Value), "")
 		}
 		n.text = text
 	default:
@@ -253,23 +267,21 @@ func (r *reader) scalar(y *yaml.Node, n *node, path string) {
 	}
 }
 
-// number returns a YAML number in JSON.
+// number returns a YAML number in JSON, a whole one without point and exponent.
 func number(y *yaml.Node) (string, bool) {
-	if json.Valid([]byte(y.Value)) {
-		return y.Value, true
-	}
 	var v any
 	if err := y.Decode(&v); err != nil {
 		return "", false
 	}
 	switch v := v.(type) {
-	case int, int64, uint64:
+	case int, int64:
 		return fmt.Sprint(v), true
 	case float64:
-		if !math.IsInf(v, 0) && !math.IsNaN(v) {
-			text, err := json.Marshal(v)
-			return string(text), err == nil
+		if v == math.Trunc(v) {
+			return strconv.FormatInt(int64(v), 10), math.Abs(v) < 1<<53
 		}
+		text, err := json.Marshal(v) // which refuses what is not finite
+		return string(text), err == nil
 	}
 	return "", false
 }
