@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -28,7 +29,8 @@ const (
 
 // ServeStdio serves one client that writes to in and reads from out, each
 // message on a line of its own. It returns nil when in has ended and the calls
-// in flight have been answered (or a minute has passed), ctx's error when ctx
+// in flight have been answered (or a minute has passed) or the client has
+// closed out, ctx's error when ctx
 // has ended (the calls are given five seconds), or what broke the connection.
 // A read from in that blocks is left behind.
 //
@@ -48,8 +50,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, mo
 	for drained := c.drained; ; {
 		select {
 		case err = <-ended:
-			if ctx.Err() != nil {
+			switch {
+			case ctx.Err() != nil:
 				return ctx.Err()
+			case errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE):
+				return nil // the client has left
 			}
 			return err
 		case <-drained: // calls that do not heed their cancellation are left behind

@@ -2,7 +2,6 @@ package mcpbridge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -270,6 +269,9 @@ func sameTools(a, b []*tool.Tool) bool {
 func (s *upstream) ready(ctx context.Context) (*link, error) {
 	s.mu.Lock()
 	l, attempt := s.link, s.attempt
+	if l != nil && l.lost() {
+		l = nil // about to be noticed
+	}
 	if s.status.State == Stopped {
 		defer s.mu.Unlock()
 		return nil, s.down()
@@ -291,7 +293,7 @@ func (s *upstream) ready(ctx context.Context) (*link, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == nil {
+	if s.link == nil || s.link.lost() {
 		return nil, s.down()
 	}
 	return s.link, nil
@@ -347,7 +349,11 @@ func (s *upstream) failure(l *link, err error) error {
 	if e := refusedBy(err); e != nil {
 		return &refused{tool.Errorf(tool.CodeExternal, "the MCP server %s refused the call: %s (code %d)", s.Name, plain(err), e.Code).With(e), e}
 	}
-	if errors.Is(err, errTooLarge) || !l.lost() {
+	select { // a call may learn of the end before the connection is told
+	case <-l.ended:
+	case <-time.After(pipeGrace):
+	}
+	if !l.lost() {
 		return tool.Errorf(tool.CodeExternal, "the MCP server %s: %s", s.Name, plain(err)).Retry()
 	}
 	return tool.Errorf(tool.CodeExternal,
