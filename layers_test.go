@@ -114,13 +114,12 @@ func TestForbiddenImports(t *testing.T) {
 	forbidden := map[string]string{
 		"C":                      "the default build is pure Go",
 		"github.com/spf13/cobra": "only the commands know about commands",
-		"charm.land/fang/v2":     "only the commands know about styles",
 		"github.com/modelcontextprotocol/go-sdk/mcp": "only mcpbridge speaks MCP",
 		"github.com/tiktoken-go/tokenizer":           "12 MB: for benchmarks only",
 		"net/http/pprof":                             "it registers itself",
 	}
 	allowed := map[string]string{
-		"internal/cli": "github.com/spf13/cobra charm.land/fang/v2",
+		"internal/cli": "github.com/spf13/cobra",
 		"mcpbridge":    "github.com/modelcontextprotocol/go-sdk/mcp",
 	}
 	eachFile(t, func(pkg, file string, f *ast.File) {

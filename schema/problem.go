@@ -10,15 +10,15 @@ import (
 // Problem is one thing that is wrong with a document.
 type Problem struct {
 	// Pointer is where: RFC 6901 into the document, "" for the whole.
-	Pointer string
+	Pointer string `json:"pointer"`
 	// Message says what, as a sentence whose subject is the place:
 	// `is 12, which is more than the maximum of 10`.
-	Message string
+	Message string `json:"message"`
 	// Expected says shortly what would have been right, where that can be said.
-	Expected string
+	Expected string `json:"expected,omitempty"`
 	// Keyword is the schema's keyword that was broken, or "" where the
 	// document could not be read.
-	Keyword string
+	Keyword string `json:"keyword,omitempty"`
 }
 
 // String is the problem on one line, with its place.

@@ -2,8 +2,7 @@
 package deps
 
 import (
-	_ "charm.land/fang/v2"
-	_ "charm.land/lipgloss/v2"
+	_ "github.com/clipperhouse/displaywidth"
 	_ "github.com/blevesearch/snowballstem"
 	_ "github.com/bmatcuk/doublestar/v4"
 	_ "github.com/clipperhouse/uax29/v2/words"

@@ -1,0 +1,413 @@
+// Package app turns an app's YAML into an open app: it is the one place that wires the rooms together.
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helve-ai/helve/audit"
+	"github.com/helve-ai/helve/egress"
+	"github.com/helve-ai/helve/guard"
+	"github.com/helve-ai/helve/inject"
+	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/search"
+	"github.com/helve-ai/helve/store"
+	"github.com/helve-ai/helve/tool"
+)
+
+// Options say what to open and where.
+type Options struct {
+	Config   *Config          // nil: Default()
+	File     string           // the app file, which no call may write; "": none
+	Modules  []*module.Module // those that there are
+	Root     string           // the folder that calls may touch
+	State    string           // the folder of what outlives the process; "": .helve in the root
+	Store    string           // postgres://…, "memory", a file; "": helve.db in State
+	Approver guard.Approver   // nil: what would be asked about is denied
+	Secret   func(string) (string, error)
+	Log      *slog.Logger
+	Version  string
+
+	// Inspect opens the app only to be looked at: nothing is written, and
+	// calls are refused.
+	Inspect bool
+}
+
+// A Failure is a module that did not load, and why.
+type Failure struct {
+	Module string `json:"module"`
+	Error  string `json:"error"`
+}
+
+// An App is an open app. It is safe for concurrent use.
+type App struct {
+	Config *Config
+	Root   *root.Root
+	Store  store.Store
+	State  string // the folder
+
+	reg   tool.Registry
+	index *search.Index
+	exec  *pipeline.Executor
+	rules *guard.Rules
+	log   *slog.Logger
+	opts  Options
+	audit *audit.Log
+	ups   *mcpbridge.Upstreams
+
+	judges   map[string]guard.Policy // the modules' own policies
+	failures []Failure
+	closers  []func() error
+
+	publishing sync.Mutex // keeps the index in step with the registry
+	views      viewCache
+}
+
+// Open opens an app. Modules that do not load are left out and told by
+// Failures; an error means that the app as a whole cannot be opened.
+func Open(ctx context.Context, o Options) (_ *App, err error) {
+	if o.Config == nil {
+		o.Config = Default()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &App{Config: o.Config, opts: o, log: o.Log, index: search.New(search.Options{}), judges: map[string]guard.Policy{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	for _, step := range []func(context.Context) error{a.openRoot, a.openStore, a.openAudit, a.openPipeline, a.openModules, a.openUpstreams} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (a *App) openRoot(context.Context) (err error) {
+	dir := a.opts.Root
+	if dir == "" {
+		dir = "."
+	}
+	if a.Root, err = root.Open(dir); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.Root.Close)
+	a.State = a.opts.State
+	if a.State == "" {
+		a.State = filepath.Join(a.Root.Dir(), ".helve")
+	}
+	if a.State, err = filepath.Abs(a.State); err != nil {
+		return err
+	}
+	a.Root.Block(a.State)
+	if a.opts.File != "" {
+		file, err := filepath.Abs(a.opts.File)
+		if err != nil {
+			return err
+		}
+		a.Root.Protect(file)
+	}
+	return nil
+}
+
+func (a *App) openAudit(context.Context) (err error) {
+	if a.opts.Inspect {
+		return nil
+	}
+	if a.audit, err = audit.Open(a.AuditDir(), audit.Options{}); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.audit.Close)
+	return nil
+}
+
+// AuditDir returns the folder of the audit log.
+func (a *App) AuditDir() string { return filepath.Join(a.State, "audit") }
+
+func (a *App) openPipeline(context.Context) error {
+	policy := egress.Policy{AllowHosts: a.Config.Security.AllowHosts}
+	if err := policy.Validate(); err != nil {
+		return fmt.Errorf("security.allow_hosts: %w", err)
+	}
+	rules, err := a.Config.rules(a.Root)
+	if err != nil {
+		return err
+	}
+	rules.Module = func(c *tool.Call) guard.Policy { return a.judges[c.Tool.ModuleName()] }
+	a.rules = rules
+	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
+		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Root: a.Root, Egress: policy,
+		Policies: []guard.Policy{rules.Judge}, Approver: a.opts.Approver,
+		Spill: store.Sub(a.Store, "results"), Audit: a.audit,
+	})...)
+	return nil
+}
+
+// host returns what the named module may touch.
+func (a *App) host(name string) *module.Host {
+	return &module.Host{
+		Log: a.log.With("module", name), Root: a.Root, App: a.Config.App.ID, Now: time.Now,
+		HTTP:    egress.Client(egress.Policy{AllowHosts: a.Config.Security.AllowHosts}),
+		Store:   store.Sub(a.Store, name),
+		Secret:  a.opts.Secret,
+		Publish: func(tools ...*tool.Tool) error { return a.publish(name, tools...) },
+		Call:    a.Call, Explain: a.Explain, Tools: a.reg.Set, Visible: a.Visible, Search: a.Search,
+	}
+}
+
+func (a *App) openModules(ctx context.Context) error {
+	var setup []func()
+	for _, m := range a.opts.Modules {
+		block, declared := a.Config.Tools.Modules[m.Name]
+		if !declared && !m.Always && a.Config.Tools.Modules != nil {
+			continue
+		}
+		if err := a.openModule(ctx, m, block); err != nil {
+			a.fail(m.Name, err)
+			continue
+		}
+		setup = append(setup, func() { a.setup(ctx, m.Name, block.Setup) })
+	}
+	if a.opts.Inspect {
+		return nil
+	}
+	for _, run := range setup {
+		run()
+	}
+	return nil
+}
+
+func (a *App) openModule(ctx context.Context, m *module.Module, block ModuleBlock) error {
+	config, err := a.Config.moduleConfig(block, a.opts.Secret)
+	if err != nil {
+		return err
+	}
+	ts, err := m.Open(ctx, a.host(m.Name), config)
+	if err != nil {
+		return err
+	}
+	if ts.Close != nil {
+		a.closers = append(a.closers, ts.Close)
+	}
+	if ts.Judge != nil {
+		a.judges[m.Name] = ts.Judge
+	}
+	for _, t := range ts.Tools {
+		t.HeedsContext = true // the modules that there are vouch for their tools
+	}
+	return a.publish(m.Name, ts.Tools...)
+}
+
+// setup runs a module's setup steps, as the app. A step that fails takes the
+// module down with it: an app does not run half prepared.
+func (a *App) setup(ctx context.Context, name string, steps []SetupStep) {
+	for i, s := range steps {
+		action := s.Action
+		if _, ok := a.reg.Set().Lookup(action); !ok {
+			action = name + "." + s.Action
+		}
+		res, err := a.Call(ctx, &tool.Call{Name: action, Args: s.Params, From: tool.Origin{App: a.Config.App.ID, Session: "setup", Kind: tool.KindSetup}})
+		if err == nil && res.Err != nil {
+			err = res.Err
+		}
+		if err != nil {
+			a.fail(name, fmt.Errorf("setup step %d (%s): %w", i+1, s.Action, err))
+			a.publish(name)
+			return
+		}
+	}
+}
+
+func (a *App) fail(name string, err error) {
+	a.failures = append(a.failures, Failure{name, err.Error()})
+	a.log.Error("a module did not load; the others serve", "module", name, "error", err)
+}
+
+// Failures lists the modules that did not load.
+func (a *App) Failures() []Failure { return slices.Clone(a.failures) }
+
+func (a *App) openUpstreams(ctx context.Context) error {
+	if a.opts.Inspect && len(a.Config.Tools.MCPServers) == 0 {
+		return a.openMCP(ctx, nil)
+	}
+	servers, err := a.Config.upstreams(a.Root.Dir(), a.opts.Secret)
+	if err != nil {
+		return err
+	}
+	return a.openMCP(ctx, servers)
+}
+
+func (a *App) openMCP(ctx context.Context, servers []mcpbridge.Upstream) error {
+	a.ups = mcpbridge.OpenUpstreams(ctx, servers, mcpbridge.UpstreamOptions{
+		Log: a.log, Publish: a.publish, Root: a.Root.Dir(), Version: a.opts.Version})
+	a.closers = append(a.closers, a.ups.Close)
+	if m := a.ups.Module(); a.Config.Tools.Modules == nil || len(servers) > 0 {
+		if err := a.openModule(ctx, m, a.Config.Tools.Modules[m.Name]); err != nil {
+			a.fail(m.Name, err)
+		}
+	}
+	return nil
+}
+
+// publish puts tools in place of those that owner offered, in the registry and the index.
+func (a *App) publish(owner string, tools ...*tool.Tool) error {
+	a.publishing.Lock()
+	defer a.publishing.Unlock()
+	if err := a.reg.Replace(owner, tools...); err != nil {
+		return err
+	}
+	a.index.Sync(a.reg.Set())
+	return nil
+}
+
+// Call runs a call through the pipeline.
+func (a *App) Call(ctx context.Context, c *tool.Call) (*tool.Result, error) {
+	if a.opts.Inspect {
+		return tool.Fail(tool.Errorf(tool.CodePermission, "the app was opened to be looked at; nothing is run")), nil
+	}
+	if _, known := a.reg.Set().Lookup(c.Name); !known {
+		a.WaitUpstreams(ctx)
+	}
+	return a.exec.Do(ctx, c)
+}
+
+// Explain says what would become of a call, without running it.
+func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
+	if _, known := a.reg.Set().Lookup(c.Name); !known {
+		a.WaitUpstreams(ctx)
+	}
+	return a.exec.Explain(ctx, c)
+}
+
+// Tools returns the tools now on offer, whoever may see them.
+func (a *App) Tools() *tool.Set { return a.reg.Set() }
+
+// Visible reports whether a caller may know of a tool.
+func (a *App) Visible(from tool.Origin, t *tool.Tool) bool { return a.rules.Visible(from, t) }
+
+// Search finds tools. While upstream servers are still being listed it waits
+// for them a while.
+func (a *App) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	a.WaitUpstreams(ctx)
+	return a.index.Search(ctx, q)
+}
+
+func (a *App) suggest(ctx context.Context, from tool.Origin, name string) []string {
+	return a.index.Suggest(name, 5, func(t *tool.Tool) bool { return a.Visible(from, t) })
+}
+
+// upstreamPatience is how long a caller waits for upstream servers that are
+// still being listed.
+const upstreamPatience = 15 * time.Second
+
+// WaitUpstreams waits until every upstream server has answered or failed
+// once, but not for ever.
+func (a *App) WaitUpstreams(ctx context.Context) {
+	if a.ups == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, upstreamPatience)
+	defer cancel()
+	a.ups.Wait(ctx)
+}
+
+// Upstreams returns the state of the upstream servers.
+func (a *App) Upstreams() []mcpbridge.ServerStatus { return a.ups.Status() }
+
+// Close closes the app: upstream servers and modules first, the store last.
+func (a *App) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(a.closers) {
+		errs = append(errs, c())
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
+// A viewCache keeps the views of one set of tools.
+type viewCache struct {
+	mu    sync.Mutex
+	set   *tool.Set
+	views map[inject.Mode]inject.View
+}
+
+// View returns what callers of this kind are shown, in a mode or, for "", in
+// the one that is decided by size.
+func (a *App) View(from tool.Origin, mode inject.Mode) inject.View {
+	if mode != inject.Discovery {
+		a.WaitUpstreams(context.Background())
+	}
+	set := a.reg.Set()
+	a.views.mu.Lock()
+	defer a.views.mu.Unlock()
+	if a.views.set != set {
+		a.views.set, a.views.views = set, map[inject.Mode]inject.View{}
+	}
+	v, ok := a.views.views[mode]
+	if !ok {
+		v = inject.Present(set, a.presentation(from, mode))
+		a.views.views[mode] = v
+	}
+	return v
+}
+
+func (a *App) presentation(from tool.Origin, mode inject.Mode) inject.Options {
+	o := inject.Options{
+		Window: a.Config.Runtime.Context.MaxTokens, Force: mode, Modules: a.Config.Runtime.DirectModules,
+		Visible: func(t *tool.Tool) bool { return a.Visible(from, t) },
+	}
+	if forced := a.Config.Runtime.ToolInjection; o.Force == "" && forced != nil {
+		o.Force, _ = inject.ParseMode(*forced)
+	}
+	return o
+}
+
+// Changed returns a channel that is closed when the tools change.
+func (a *App) Changed() <-chan struct{} { return a.reg.Set().Superseded() }
+
+// Origin returns the origin of calls of one kind in one session of this app.
+func (a *App) Origin(kind tool.Kind, session, user string) tool.Origin {
+	return tool.Origin{App: a.Config.App.ID, Session: session, User: user, Kind: kind}
+}
+
+// moduleConfig returns a module's configuration with its own constraints in it
+// and its secrets filled in.
+func (c *Config) moduleConfig(block ModuleBlock, secret func(string) (string, error)) (json.RawMessage, error) {
+	raw := block.Config
+	if len(block.Constraints.Own) > 0 {
+		all := map[string]json.RawMessage{}
+		if len(raw) > 0 {
+			if err := json.Unmarshal(raw, &all); err != nil {
+				return nil, err
+			}
+		}
+		own, err := json.Marshal(block.Constraints.Own)
+		if err != nil {
+			return nil, err
+		}
+		all["constraints"] = own
+		if raw, err = json.Marshal(all); err != nil {
+			return nil, err
+		}
+	}
+	return expandJSON(raw, secret)
+}
+
+// Known returns all modules that an app may use: those given, and that of the
+// upstream MCP servers.
+func Known(modules []*module.Module) []*module.Module {
+	return append(slices.Clone(modules), mcpbridge.OpenUpstreams(context.Background(), nil, mcpbridge.UpstreamOptions{}).Module())
+}

@@ -1,0 +1,256 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/helve-ai/helve/guard"
+	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/schema"
+	"github.com/helve-ai/helve/store"
+	"github.com/helve-ai/helve/store/mem"
+	"github.com/helve-ai/helve/store/postgres"
+	"github.com/helve-ai/helve/store/sqlite"
+	"github.com/helve-ai/helve/tool"
+)
+
+// rules returns the app's policy.
+func (c *Config) rules(r *root.Root) (*guard.Rules, error) {
+	p := c.Tools.Capabilities
+	out := &guard.Rules{Default: guard.Default(p.DefaultPolicy), Constraints: map[string]guard.Constraint{}}
+	if p.MaxRiskLevel != "" {
+		risk, err := tool.ParseRisk(p.MaxRiskLevel)
+		if err != nil {
+			return nil, fmt.Errorf("tools.capabilities.max_risk_level: %w", err)
+		}
+		out.MaxRisk = risk
+	}
+	for _, list := range []struct {
+		name string
+		from []Rule
+		to   *[]*guard.Rule
+	}{
+		{"grant", p.Grant, &out.Grant}, {"approve", p.Approve, &out.Approve},
+		{"deny", p.Deny, &out.Deny}, {"hidden", p.Hidden, &out.Hidden},
+	} {
+		for i, rule := range list.from {
+			g, err := rule.compile(r)
+			if err != nil {
+				return nil, fmt.Errorf("tools.capabilities.%s[%d]: %w", list.name, i, err)
+			}
+			*list.to = append(*list.to, g)
+		}
+	}
+	for _, m := range p.HiddenModules {
+		out.Hidden = append(out.Hidden, &guard.Rule{Module: m})
+	}
+	for name, block := range c.Tools.Modules {
+		out.Constraints[name] = guard.Constraint{Allowed: block.Constraints.AllowedActions, Blocked: block.Constraints.BlockedActions}
+	}
+	for server, s := range c.Tools.MCPServers {
+		for t, o := range s.Overrides {
+			if o.Hidden {
+				out.Hidden = append(out.Hidden, &guard.Rule{Module: "mcp." + server, Actions: []string{t}})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (r Rule) compile(at *root.Root) (*guard.Rule, error) {
+	if r.Pattern == "" {
+		return &guard.Rule{Module: r.Module, Actions: r.Actions, Reason: r.Reason, Root: at}, nil
+	}
+	g, err := guard.ParseRule(r.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	g.Reason, g.Root = r.Reason, at
+	return g, nil
+}
+
+// upstreams returns the upstream servers, secrets filled in, in the order of their names.
+func (c *Config) upstreams(rootDir string, secret func(string) (string, error)) ([]mcpbridge.Upstream, error) {
+	var out []mcpbridge.Upstream
+	for _, name := range slices.Sorted(maps.Keys(c.Tools.MCPServers)) {
+		s := c.Tools.MCPServers[name]
+		u := mcpbridge.Upstream{Name: name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, URL: s.URL,
+			Trusted: s.Trusted, Disabled: s.Disabled, CallTimeout: timeoutOr(s.Timeout, 0), Overrides: map[string]mcpbridge.Override{}}
+		if u.Cwd != "" && !filepath.IsAbs(u.Cwd) {
+			u.Cwd = filepath.Join(rootDir, u.Cwd)
+		}
+		var err error
+		if u.Env, err = expandMap(s.Env, secret); err == nil {
+			u.Headers, err = expandMap(s.Headers, secret)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tools.mcp_servers.%s: %w", name, err)
+		}
+		for t, o := range s.Overrides {
+			if u.Overrides[t], err = o.compile(); err != nil {
+				return nil, fmt.Errorf("tools.mcp_servers.%s.overrides.%s: %w", name, t, err)
+			}
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+func (o Override) compile() (out mcpbridge.Override, err error) {
+	out.Hidden = o.Hidden
+	if o.Effect != "" {
+		if out.Effect, err = tool.ParseEffect(o.Effect); err != nil {
+			return out, err
+		}
+	}
+	if o.Risk != "" {
+		if out.Risk, err = tool.ParseRisk(o.Risk); err != nil {
+			return out, err
+		}
+	}
+	for property, role := range o.Roles {
+		if !schema.Role(role).Known() {
+			return out, fmt.Errorf("roles.%s: %q is not a role", property, role)
+		}
+		if out.Roles == nil {
+			out.Roles = map[string]schema.Role{}
+		}
+		out.Roles[property] = schema.Role(role)
+	}
+	return out, nil
+}
+
+// expandMap returns m with the secrets in its values filled in.
+func expandMap(m map[string]string, secret func(string) (string, error)) (map[string]string, error) {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		text, err := expandSecrets(v, secret)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k, err)
+		}
+		out[k] = text
+	}
+	return out, nil
+}
+
+// expandJSON returns raw with the secrets in its strings filled in.
+func expandJSON(raw json.RawMessage, secret func(string) (string, error)) (json.RawMessage, error) {
+	if !bytes.Contains(raw, []byte("{{")) {
+		return raw, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	v, err := expandAny(v, secret)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+func expandAny(v any, secret func(string) (string, error)) (_ any, err error) {
+	switch v := v.(type) {
+	case string:
+		return expandSecrets(v, secret)
+	case []any:
+		for i := range v {
+			if v[i], err = expandAny(v[i], secret); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for k := range v {
+			if v[k], err = expandAny(v[k], secret); err != nil {
+				return nil, fmt.Errorf("%s: %w", k, err)
+			}
+		}
+	}
+	return v, nil
+}
+
+func (a *App) openStore(ctx context.Context) error {
+	switch url := a.opts.Store; {
+	case url == "memory" || url == "" && a.opts.Inspect:
+		a.Store = new(mem.Store)
+	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
+		s, err := postgres.Open(ctx, url)
+		if err != nil {
+			return err
+		}
+		a.Store = s
+	default:
+		file := strings.TrimPrefix(url, "sqlite://")
+		if file == "" {
+			file = filepath.Join(a.State, "helve.db")
+		}
+		if strings.Contains(file, "://") {
+			return fmt.Errorf("store %s: want postgres://…, a file, or memory", url)
+		}
+		a.Store = &lazyStore{open: func(ctx context.Context) (store.Store, error) { return sqlite.Open(ctx, file) }}
+	}
+	a.closers = append(a.closers, a.Store.Close)
+	return nil
+}
+
+// A lazyStore opens its store on first use: most sessions never need one, and
+// starting should not wait for it.
+type lazyStore struct {
+	open func(context.Context) (store.Store, error)
+
+	mu     sync.Mutex
+	s      store.Store
+	closed bool
+}
+
+func (l *lazyStore) get(ctx context.Context) (store.Store, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, store.ErrClosed
+	}
+	if l.s == nil {
+		s, err := l.open(context.WithoutCancel(ctx))
+		if err != nil {
+			return nil, err
+		}
+		l.s = s
+	}
+	return l.s, nil
+}
+
+func (l *lazyStore) View(ctx context.Context, fn func(store.Reader) error) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return s.View(ctx, fn)
+}
+
+func (l *lazyStore) Update(ctx context.Context, fn func(store.Writer) error) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Update(ctx, fn)
+}
+
+func (l *lazyStore) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.s == nil {
+		return nil
+	}
+	return l.s.Close()
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/helve-ai/helve/search/measure"
+)
+
+func (c *cli) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "bench", Short: "Measure Helve on sets of your own", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(c.benchSearch())
+	return cmd
+}
+
+func (c *cli) benchSearch() *cobra.Command {
+	var dirs []string
+	cmd := &cobra.Command{
+		Use: "search --set DIR", Short: "Measure how well and how fast tools are found", Args: cobra.NoArgs,
+		Long: `Measure how well and how fast tools are found, on folders that hold tools.jsonl
+({name, tool, server, category, description, parameters}) and queries.jsonl
+({id, query, relevant: [names], groups, lang}).
+
+A folder that holds such folders stands for all of them. With one set, --json
+prints one object; with several, an object by set, and their mean as "macro".`,
+		Example: "  helve bench search --set evals/retrieval/livemcpbench --json\n  helve bench search --set evals/retrieval",
+		RunE: func(*cobra.Command, []string) error {
+			sets, err := setsOf(dirs)
+			if err != nil {
+				return err
+			}
+			return c.benchSets(sets)
+		},
+	}
+	cmd.Flags().StringArrayVar(&dirs, "set", nil, "the folder of a set, or of several (may be repeated)")
+	cmd.MarkFlagRequired("set")
+	cmd.MarkFlagDirname("set")
+	return cmd
+}
+
+// setsOf returns the folders of sets: those named, or those within them.
+func setsOf(dirs []string) ([]string, error) {
+	var sets []string
+	for _, d := range dirs {
+		if _, err := os.Stat(filepath.Join(d, "tools.jsonl")); err == nil {
+			sets = append(sets, d)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(d, "*", "tools.jsonl"))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, usage("--set %s: neither it nor a folder in it holds tools.jsonl", d)
+		}
+		for _, f := range found {
+			sets = append(sets, filepath.Dir(f))
+		}
+	}
+	return sets, nil
+}
+
+func (c *cli) benchSets(sets []string) error {
+	results := map[string]measure.Metrics{}
+	var rows [][]string
+	var all []measure.Metrics
+	for _, dir := range sets {
+		if !c.json && len(sets) > 1 {
+			fmt.Fprintf(c.err, "measuring %s …\n", filepath.Base(dir))
+		}
+		m, err := benchSet(dir)
+		if err != nil {
+			return err
+		}
+		if c.json && len(sets) == 1 {
+			return c.printJSON(m)
+		}
+		results[filepath.Base(dir)] = m
+		all = append(all, m)
+		rows = append(rows, metricsRow(filepath.Base(dir), m))
+	}
+	if len(all) > 1 {
+		macro := mean(all)
+		results["macro"] = macro
+		rows = append(rows, metricsRow("macro", macro))
+	}
+	if c.json {
+		return c.printJSON(results)
+	}
+	c.table([]string{"SET", "TOOLS", "QUERIES", "NDCG@10", "RECALL@1", "RECALL@5", "RECALL@10", "MRR", "P50 µs", "P99 µs", "BUILD ms", "BYTES/TOOL"}, rows)
+	return nil
+}
+
+func benchSet(dir string) (measure.Metrics, error) {
+	set, err := measure.LoadSet(dir)
+	if err != nil {
+		return measure.Metrics{}, err
+	}
+	ix, took, bytes, err := set.Index()
+	if err != nil {
+		return measure.Metrics{}, fmt.Errorf("set %s: %w", dir, err)
+	}
+	m, err := measure.Measure(ix, set)
+	if err != nil {
+		return m, fmt.Errorf("set %s: %w", dir, err)
+	}
+	m.BuildMS = float64(took.Microseconds()) / 1000
+	m.Bytes = float64(bytes) / float64(max(m.Tools, 1))
+	return m, nil
+}
+
+func metricsRow(name string, m measure.Metrics) []string {
+	f := func(v float64, digits int) string { return fmt.Sprintf("%.*f", digits, v) }
+	return []string{name, fmt.Sprint(m.Tools), fmt.Sprint(m.Queries), f(m.NDCG10, 3), f(m.Recall1, 3), f(m.Recall5, 3), f(m.Recall, 3),
+		f(m.MRR, 3), f(m.P50, 0), f(m.P99, 0), f(m.BuildMS, 1), f(m.Bytes, 0)}
+}
+
+// mean returns the mean of each figure over the sets, each counting as one.
+func mean(all []measure.Metrics) measure.Metrics {
+	var sum measure.Metrics
+	for _, m := range all {
+		sum.Queries, sum.Tools = sum.Queries+m.Queries, sum.Tools+m.Tools
+		sum.NDCG10, sum.Recall1, sum.Recall5, sum.Recall, sum.MRR = sum.NDCG10+m.NDCG10, sum.Recall1+m.Recall1, sum.Recall5+m.Recall5, sum.Recall+m.Recall, sum.MRR+m.MRR
+		sum.P50, sum.P99, sum.BuildMS, sum.Bytes = sum.P50+m.P50, sum.P99+m.P99, sum.BuildMS+m.BuildMS, sum.Bytes+m.Bytes
+	}
+	n := float64(len(all))
+	for _, v := range []*float64{&sum.NDCG10, &sum.Recall1, &sum.Recall5, &sum.Recall, &sum.MRR, &sum.P50, &sum.P99, &sum.BuildMS, &sum.Bytes} {
+		*v /= n
+	}
+	return sum
+}

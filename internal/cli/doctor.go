@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/audit"
+	"github.com/helve-ai/helve/internal/daemon"
+	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/store"
+)
+
+// A finding is what one check of the doctor found.
+type finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"` // ok, warning, error
+	Text   string `json:"text"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+func ok(check, format string, args ...any) finding {
+	return finding{check, "ok", fmt.Sprintf(format, args...), ""}
+}
+
+func warning(check, remedy, format string, args ...any) finding {
+	return finding{check, "warning", fmt.Sprintf(format, args...), remedy}
+}
+
+func failure(check, remedy string, err error) finding {
+	return finding{check, "error", err.Error(), remedy}
+}
+
+func (c *cli) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Short: "Check this machine, the app and its state", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := c.diagnose(cmd.Context())
+			bad := 0
+			for _, f := range found {
+				if f.Status == "error" {
+					bad++
+				}
+			}
+			if c.json {
+				if err := c.printJSON(map[string]any{"ok": bad == 0, "checks": found}); err != nil {
+					return err
+				}
+			} else {
+				c.showFindings(found)
+			}
+			if bad > 0 {
+				return &codedError{code: exitError, told: true, err: fmt.Errorf("%d checks failed", bad)}
+			}
+			return nil
+		},
+	}
+}
+
+func (c *cli) showFindings(found []finding) {
+	s := c.style(c.out)
+	for _, f := range found {
+		mark := map[string]string{"ok": s.good("✓"), "warning": s.warn("!"), "error": s.bad("✗")}[f.Status]
+		fmt.Fprintf(c.out, "%s %-12s %s\n", mark, f.Check, cleanText(f.Text))
+		if f.Remedy != "" {
+			fmt.Fprintf(c.out, "  %-12s %s\n", "", s.dim(f.Remedy))
+		}
+	}
+}
+
+func (c *cli) diagnose(ctx context.Context) []finding {
+	found := []finding{ok("version", "helve %s", version()), c.checkRoot(), c.checkAddr()}
+	found = append(found, checkSandbox())
+	a, err := c.open(ctx, nil, false)
+	if err != nil {
+		return append(found, failure("app", "helve app check FILE tells more about an app file; --state names another folder for what is kept", err))
+	}
+	defer a.Close()
+	found = append(found, ok("app", "%s: %d tools", a.Config.App.ID, a.Tools().Len()))
+	for _, f := range a.Failures() {
+		found = append(found, failure("module "+f.Module, "the other modules serve", errors.New(f.Error)))
+	}
+	found = append(found, checkStore(ctx, a), checkAudit(a))
+	return append(found, checkUpstreams(ctx, a)...)
+}
+
+func (c *cli) checkRoot() finding {
+	r, err := root.Open(c.root_)
+	if err != nil {
+		return failure("root", "name an existing folder with --root", err)
+	}
+	defer r.Close()
+	if _, err := r.Resolve(".", root.ToList); err != nil {
+		return failure("root", "mend .helveignore and .helveprotect: until then every path is refused", err)
+	}
+	return ok("root", "%s", r.Dir())
+}
+
+func (c *cli) checkAddr() finding {
+	l, err := net.Listen("tcp", daemon.DefaultAddr)
+	if err != nil {
+		return warning("address", "helve serve --addr 127.0.0.1:0 takes a free port", "%s is taken; perhaps helve serve is running", daemon.DefaultAddr)
+	}
+	l.Close()
+	return ok("address", "%s is free", daemon.DefaultAddr)
+}
+
+// checkSandbox says what could confine commands on this machine.
+func checkSandbox() finding {
+	if path, err := exec.LookPath("bwrap"); err == nil {
+		return ok("sandbox", "bubblewrap is at %s; this version does not use it yet: commands are held by their allowlist alone", path)
+	}
+	return warning("sandbox", "Debian: apt-get install bubblewrap", "bubblewrap is not installed; this version holds commands by their allowlist alone")
+}
+
+func checkStore(ctx context.Context, a *app.App) finding {
+	bucket := store.Bucket[string]("doctor")
+	err := a.Store.Update(ctx, func(w store.Writer) error {
+		if err := bucket.Put(w, "check", "ok"); err != nil {
+			return err
+		}
+		return bucket.Delete(w, "check")
+	})
+	if err != nil {
+		return failure("store", "name another with --store, or a writable folder with --state", err)
+	}
+	return ok("store", "written and read")
+}
+
+func checkAudit(a *app.App) finding {
+	report, err := audit.Verify(a.AuditDir())
+	switch {
+	case err != nil:
+		return failure("audit", "", err)
+	case len(report.Problems) > 0:
+		return failure("audit", "helve audit verify lists them", fmt.Errorf("%d problems in the log, the first: %s", len(report.Problems), report.Problems[0]))
+	}
+	return ok("audit", "%d lines, all as they were written", report.Lines)
+}
+
+func checkUpstreams(ctx context.Context, a *app.App) []finding {
+	a.WaitUpstreams(ctx)
+	var found []finding
+	for _, u := range a.Upstreams() {
+		if u.Error != "" {
+			found = append(found, failure("mcp "+u.Name, "check its command and environment in the app file", errors.New(u.Error)))
+		} else {
+			found = append(found, ok("mcp "+u.Name, "%s, %d tools", u.State, u.Tools))
+		}
+	}
+	return found
+}
+
+// stateDir returns the folder of what Helve keeps, as the flags name it.
+func (c *cli) stateDir() string {
+	if c.state != "" {
+		return c.state
+	}
+	return filepath.Join(c.root_, ".helve")
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/clipperhouse/displaywidth"
+	"golang.org/x/term"
+)
+
+// printJSON prints v, indented and without escapes of HTML.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// A style colours text, if it goes to a terminal that wants colours.
+type style struct{ on bool }
+
+func (c *cli) style(w io.Writer) style {
+	_, plain := os.LookupEnv("NO_COLOR")
+	return style{isTerminal(w) && !plain && os.Getenv("TERM") != "dumb"}
+}
+
+func (s style) wrap(code, text string) string {
+	if !s.on {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s style) bold(t string) string { return s.wrap("1", t) }
+func (s style) dim(t string) string  { return s.wrap("2", t) }
+func (s style) good(t string) string { return s.wrap("32", t) }
+func (s style) warn(t string) string { return s.wrap("33", t) }
+func (s style) bad(t string) string  { return s.wrap("31", t) }
+
+// width returns the columns of the terminal; where there is none, no limit.
+func (c *cli) width() int {
+	if f, ok := c.out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
+			return w
+		}
+	}
+	return 0
+}
+
+// table prints rows in columns. The last column is cut to what fits the terminal.
+func (c *cli) table(head []string, rows [][]string) {
+	s := c.style(c.out)
+	widths := make([]int, len(head))
+	for _, row := range append([][]string{head}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], displaywidth.String(cell))
+		}
+	}
+	total := c.width()
+	line := func(row []string, paint func(string) string) {
+		var b strings.Builder
+		used := 0
+		for i, cell := range row {
+			cell = clean(cell)
+			if i == len(row)-1 {
+				if total > 0 {
+					cell = displaywidth.TruncateString(cell, max(total-used, 10), "…")
+				}
+				b.WriteString(cell)
+				break
+			}
+			b.WriteString(cell + strings.Repeat(" ", widths[i]-displaywidth.String(cell)+2))
+			used += widths[i] + 2
+		}
+		fmt.Fprintln(c.out, paint(strings.TrimRight(b.String(), " ")))
+	}
+	line(head, s.bold)
+	for _, row := range rows {
+		line(row, func(t string) string { return t })
+	}
+}
+
+// escapes are the control sequences of terminals.
+var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])`)
+
+// clean takes out what would disturb a terminal: descriptions and names come
+// from elsewhere.
+func clean(s string) string {
+	if strings.IndexByte(s, '\x1b') >= 0 {
+		s = escapes.ReplaceAllString(s, "")
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// cleanText is clean for texts of several lines.
+func cleanText(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(clean(strings.ReplaceAll(l, "\t", "    ")), " ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/tool"
+)
+
+func (c *cli) policyCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "policy", Short: "Explain what the policy decides", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	var as string
+	explain := &cobra.Command{
+		Use: "explain TOOL [ARGS]", Short: "Say what would become of a call, by which stage and why, without running it", Args: cobra.RangeArgs(1, 2),
+		Long: `Say what would become of a call, without running it: allow, ask or deny, the
+stage that decides, and the reason. A call that makes other calls (execute_tool,
+run_parallel) is judged on those too: the most severe verdict counts.`,
+		Example: `  helve policy explain filesystem.write '{"path":"a.txt","content":"x"}'
+  helve policy explain shell.run '{"cmd":"git status"}' --json`,
+		ValidArgsFunction: c.completeTool,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params, err := c.params(args[1:])
+			if err != nil {
+				return err
+			}
+			return c.inspect(cmd.Context(), func(a *app.App) error {
+				from := c.operator(a)
+				from.Kind = tool.Kind(as)
+				return c.explainCall(cmd.Context(), a, &tool.Call{Name: args[0], Args: params, From: from})
+			})
+		},
+	}
+	explain.Flags().StringVar(&as, "as", string(tool.KindCLI), "the kind of caller: cli, mcp, model, setup, …")
+	cmd.AddCommand(explain)
+	return cmd
+}
+
+func (c *cli) explainCall(ctx context.Context, a *app.App, call *tool.Call) error {
+	x := a.Explain(ctx, call)
+	if c.json {
+		return c.printJSON(x)
+	}
+	s := c.style(c.out)
+	word := map[string]func(string) string{"allow": s.good, "ask": s.warn, "deny": s.bad}[x.Decision]
+	fmt.Fprintf(c.out, "%s  %s\n", word(x.Decision), s.bold(x.Tool))
+	fmt.Fprintf(c.out, "stage   %s\nreason  %s\n", x.Stage, indent(cleanText(x.Reason), "        "))
+	for _, n := range x.Notes {
+		fmt.Fprintf(c.out, "note    %s\n", clean(n))
+	}
+	return nil
+}
