@@ -14,7 +14,7 @@ type gramIndex struct {
 }
 
 const (
-	minGramWord = 4 // letters of words that are compared by n-grams
+	minGramWord = 6 // letters of words that are compared by n-grams: shorter ones have too few to tell them apart
 	minGram     = 3
 	maxGram     = 5
 )

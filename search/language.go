@@ -34,7 +34,7 @@ type language struct {
 
 // languages is in order of preference between equally likely ones.
 var languages = []language{
-	{"en", latin, english.Stem, stopEnglish},
+	{"en", latin, english.Stem, stopEnglish + " " + politeEnglish},
 	{"es", latin, spanish.Stem, stopSpanish},
 	{"fr", latin, french.Stem, stopFrench},
 	{"de", latin, german.Stem, stopGerman},
@@ -78,6 +78,15 @@ var stopWords = func() map[string]langs {
 				m[string(s.plain(w))] |= 1 << i
 			}
 		}
+	}
+	return m
+}()
+
+// polite holds the words of politeEnglish.
+var polite = func() map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(politeEnglish) {
+		m[w] = true
 	}
 	return m
 }()

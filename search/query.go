@@ -21,7 +21,6 @@ const (
 type slot struct {
 	text   []byte // the word, folded
 	weight float32
-	least  uint8 // impacts below it do not count
 	alts   []alternative
 }
 
@@ -93,13 +92,9 @@ func (r *ranker) parse(text string, sc *scratch) query {
 	return q
 }
 
-// promote makes the best of a request without any word of weight: it finds
-// tools by their names alone.
+// promote makes the best of a request without any word of weight.
 func promote(low []slot) []slot {
-	for i := range low {
-		low[i].least = quantise(fields[fieldName].weight / 2)
-	}
-	return slices.DeleteFunc(low, func(s slot) bool { return len(s.text) < 2 })
+	return slices.DeleteFunc(low, func(s slot) bool { return !polite[string(s.text)] })
 }
 
 // tokens returns the different words of a text that was split, with their

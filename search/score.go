@@ -50,15 +50,12 @@ type channel struct {
 // addSlot adds, to the score of each document, that of the slot's best
 // alternative. With known, it passes over documents without a score.
 func (s *snapshot) addSlot(sl *slot, acc []float32, known bool, sc *scratch) {
-	if len(sl.alts) == 1 && sl.least == 0 {
+	if len(sl.alts) == 1 {
 		s.addOne(&sl.alts[0], acc, known)
 		return
 	}
 	for _, a := range sl.alts {
 		s.eachPosting(a.term, func(doc uint32, impact uint8) {
-			if impact < sl.least {
-				return
-			}
 			x := a.weight * float32(impact) / 255
 			if have := sc.slot[doc]; have == 0 {
 				sc.touched = append(sc.touched, doc)

@@ -2,6 +2,10 @@ package search_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/helve-ai/helve/schema"
@@ -75,6 +79,16 @@ func house() []tool.Definition {
 		{Name: "mcp.github.createPullRequest", Description: "Open a pull request on GitHub.", Title: "Create a pull request"},
 		{Name: "pdf.download", Description: "Download a PDF document.", Aliases: []string{"下载PDF文件", "ดาวน์โหลดเอกสาร"}},
 		{Name: "image.generate", Description: "Generate an image from a prompt.", Help: "The picture is returned as PNG."},
+		{Name: "japan.forecast", Description: "都市の天気予報を取得します。"},
+		{Name: "korea.forecast", Description: "도시의 날씨 정보를 조회합니다."},
+		{Name: "shop.price", Description: "Ürünün fiyatını söyler.", Aliases: []string{"kılıç fiyatı"}},
+		{Name: "photo.tune", Description: "Adjust colours.", Tags: []string{"Bildbearbeitungsprogramm"}},
+		{Name: "map.route", Description: "Plan a way.", Tags: []string{"Straße"}},
+		{Name: "health.pulse", Description: "Count the beats.", Tags: []string{"cœur"}},
+		{Name: "greek.reader", Description: "ανάγνωση κειμένων"},
+		{Name: "kitchen.bread", Description: "Make smørrebrød."},
+		{Name: "music.play", Description: "Reproduce canciones.", Tags: []string{"canción"}},
+		{Name: "desk.help", Description: "Call a person."},
 		{Name: "calendar.add_event", Description: "Put an appointment into the calendar.", SideEffects: []string{"invites the guests by e-mail"}},
 	}
 }
@@ -84,15 +98,227 @@ func TestFinds(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{"read a file", "filesystem.read"},
 		{"what is the weather like in Paris?", "weather.now"},
-		{"deleting files", "filesystem.delete"},
+		{"deleting files", "filesystem.delete"}, // stems
 		{"directories", "filesystem.list"},
-		{"pull requests", "mcp.github.createPullRequest"},
+		{"pull requests", "mcp.github.createPullRequest"}, // camelCase
+		{"createpullrequest", "mcp.github.createPullRequest"},
+		{"github", "mcp.github.createPullRequest"},
 		{"appointment", "calendar.add_event"},
-		{"invite guests", "calendar.add_event"},
-		{"PNG picture", "image.generate"},
+		{"invite guests", "calendar.add_event"}, // side effects
+		{"email", "calendar.add_event"},         // e-mail
+		{"PNG picture", "image.generate"},       // help
+		{"appoint", "calendar.add_event"},       // prefix
+		{"genrate an image", "image.generate"},  // a slip
+		{"dowload", "pdf.download"},
+		{"wheather", "weather.now"},
+		{"direcotyr listing", "filesystem.list"},
+		{"METEO à Lyon", "weather.now"}, // accents, a tag in another language
+		{"das Wetter morgen", "weather.now"},
+		{"погоду в Москве", "weather.now"}, // Cyrillic, stems
+		{"supprimer des fichiers", "filesystem.delete"},
+		{"请帮我删除这个文件", "filesystem.delete"},
+		{"下载pdf文件", "pdf.download"}, // scripts side by side
+		{"ช่วยดาวน์โหลดเอกสารให้หน่อย", "pdf.download"},
+		{"ｐｄｆ", "pdf.download"}, // full-width letters
+		{"天気を教えて", "japan.forecast"},
+		{"날씨를 알려줘", "korea.forecast"},
+		{"kilicin fiyatı", "shop.price"}, // dotless i
+		{"KILIÇ FİYATI", "shop.price"},
+		{"Bildbearbeitung", "photo.tune"}, // a German compound, by its beginning
+		{"STRASSE", "map.route"},
+		{"coeur", "health.pulse"},
+		{"Ανάγνωση", "greek.reader"},
+		{"Smorrebrod", "kitchen.bread"},
+		{"cancion", "music.play"},
+		{"help the user", "desk.help"},
 	} {
 		if hits := find(t, ix, c.query); len(hits) == 0 || hits[0].Tool.Name != c.want {
 			t.Errorf("%q finds %v, want %s first", c.query, names(hits), c.want)
 		}
+	}
+}
+
+func TestFindsNothing(t *testing.T) {
+	ix := index(t, house()...)
+	for _, q := range []string{"", "   ", "qwxyz", "the", "what is that", "!?…", "\x00\x01\x02", "7", "tread", "zzzzzzzzzzzzzz", "的", "\xff\xfe"} {
+		if hits := find(t, ix, q); len(hits) > 0 {
+			t.Errorf("%q finds %v", q, names(hits))
+		}
+	}
+	if hits := find(t, search.New(search.Options{}), "read"); len(hits) > 0 {
+		t.Errorf("an empty index finds %v", names(hits))
+	}
+	var zero search.Index
+	if hits := find(t, &zero, "read"); len(hits) > 0 || zero.Len() != 0 {
+		t.Errorf("the zero index finds %v", names(hits))
+	}
+}
+
+// However much the texts of others say a name, the tool of that name comes first.
+func TestExactNamesWin(t *testing.T) {
+	loud := "file read read_file filesystem.read filesystem__read filesystem read, cat"
+	ix := index(t, append(house(),
+		tool.Definition{Name: "loud.read_read", Title: "Read, read, read", Description: loud, Help: loud, Tags: []string{loud}},
+		tool.Definition{Name: "cat", Description: "Pictures of pets."},
+		tool.Definition{Name: "mcp.files.move", Description: "Move something."},
+	)...)
+	for _, c := range []struct{ query, want, why string }{
+		{"filesystem.read", "filesystem.read", "exact name"},
+		{"filesystem__read", "filesystem.read", "exact name"},
+		{"Filesystem Read", "filesystem.read", "exact name"},
+		{"read", "filesystem.read", "exact name"},
+		{"FileRead", "filesystem.read", "exact alias"},
+		{"file read", "filesystem.read", "exact alias"},
+		{"rm", "filesystem.delete", "exact alias"},
+		{"删除文件", "filesystem.delete", "exact alias"},
+		{"cat", "cat", "exact name"}, // a name before an alias
+		{"move", "mcp.files.move", "exact name"},
+		{"files.move", "mcp.files.move", ""},
+		{"please use weather.now to read a file", "weather.now", "name mentioned"},
+	} {
+		hits := find(t, ix, c.query)
+		if len(hits) == 0 || hits[0].Tool.Name != c.want || !strings.HasPrefix(hits[0].Why, c.why) {
+			t.Errorf("%q finds %v, want %s first because of %s", c.query, hits, c.want, c.why)
+		}
+	}
+}
+
+func TestLongNamesByTheirWireForm(t *testing.T) {
+	long := "mcp.archive." + strings.Repeat("very_", 14) + "long"
+	ix := index(t, append(house(), tool.Definition{Name: long})...)
+	if hits := find(t, ix, tool.Wire(long)); len(hits) == 0 || hits[0].Tool.Name != long {
+		t.Errorf("%q finds %v", tool.Wire(long), names(hits))
+	}
+}
+
+func TestLimitAndOrder(t *testing.T) {
+	var defs []tool.Definition
+	for i := range 30 {
+		defs = append(defs, tool.Definition{Name: fmt.Sprintf("m.turn%02d", (i*7)%30), Description: "Spin a wheel."})
+	}
+	ix := index(t, defs...)
+	for limit, want := range map[int]int{0: 10, 1: 1, 25: 25, 30: 30, 1000: 30, -3: 10} {
+		hits, err := ix.Search(t.Context(), search.Query{Text: "spin the wheel", Limit: limit})
+		if err != nil || len(hits) != want {
+			t.Fatalf("limit %d: %d hits, %v; want %d", limit, len(hits), err, want)
+		}
+		for i, h := range hits { // all score alike: by name
+			if name := fmt.Sprintf("m.turn%02d", i); h.Tool.Name != name || h.Score != hits[0].Score {
+				t.Errorf("limit %d: hit %d is %s with %v, want %s with %v", limit, i, h.Tool.Name, h.Score, name, hits[0].Score)
+			}
+		}
+	}
+}
+
+func TestDoneContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := index(t, house()...).Search(ctx, search.Query{Text: "read"}); err != context.Canceled {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	ix := index(t, house()...)
+	hits, err := ix.Search(t.Context(), search.Query{Text: "read a file at a path", Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "name: read; description: read, file; aliases: file, read; parameters: path; parameter descriptions: file"
+	if hits[0].Why != want {
+		t.Errorf("got  %s\nwant %s", hits[0].Why, want)
+	}
+	if hits := find(t, ix, "read a file at a path"); hits[0].Why != "read, file, path" {
+		t.Errorf("in short: %s", hits[0].Why)
+	}
+	for _, h := range find(t, ix, "picture dowload deleting FileRead погоду") {
+		if h.Why == "" {
+			t.Errorf("%s: no why", h.Tool.Name)
+		}
+	}
+}
+
+// What is hidden is not found, and what is not hidden is found as if the rest
+// were not there: a hidden tool that knows a misspelt word does not keep others
+// from being meant by it.
+func TestAccept(t *testing.T) {
+	odd := tool.Definition{Name: "secret.wheather", Description: "The wheather, deleted, zorbed and dowload."}
+	ix := index(t, append(house(), odd)...)
+	visible := func(t *tool.Tool) bool { return t.ModuleName() != "secret" }
+	plain := index(t, house()...)
+	for _, q := range []string{"wheather", "deleted", "dowload", "zorbed", "zorb", "secret.wheather", "secret", "weather"} {
+		hits, err := ix.Search(t.Context(), search.Query{Text: q, Accept: visible})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := names(hits), names(find(t, plain, q)); !slices.Equal(got, want) {
+			t.Errorf("%q finds %v beside a hidden tool and %v without it", q, got, want)
+		}
+	}
+	if got := ix.Suggest("secret.wheathers", 5, visible); slices.Contains(got, odd.Name) {
+		t.Errorf("suggests the hidden tool: %v", got)
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	ix := index(t, house()...)
+	for name, want := range map[string]string{
+		"delete_a_file":     "filesystem.delete",
+		"removeFile":        "",
+		"fileSystem.Delte":  "filesystem.delete",
+		"getWeather":        "weather.now",
+		"fs_read_file":      "filesystem.read",
+		"github_createPull": "mcp.github.createPullRequest",
+	} {
+		got := ix.Suggest(name, 3, nil)
+		if len(got) > 3 || want != "" && (len(got) == 0 || got[0] != want) {
+			t.Errorf("for %s it suggests %v, want %s first", name, got, want)
+		}
+	}
+	if got := ix.Suggest("xyzzy", 5, nil); len(got) > 0 {
+		t.Errorf("for xyzzy it suggests %v", got)
+	}
+	if got := ix.Suggest("read", 0, nil); got != nil {
+		t.Errorf("none asked for, got %v", got)
+	}
+}
+
+func TestHostile(t *testing.T) {
+	ix := index(t, house()...)
+	long := strings.Repeat("weather file ", 10_000)
+	if hits := find(t, ix, long); len(hits) == 0 {
+		t.Error("a long query finds nothing")
+	}
+	for _, q := range []string{
+		strings.Repeat("x", 100_000), strings.Repeat("删", 50_000), strings.Repeat("a b ", 25_000), strings.Repeat("aB", 50_000),
+		strings.Repeat("\u0301", 10_000), "a" + strings.Repeat("\u0301", 10_000), strings.Repeat("é", 50_000), strings.Repeat("-", 50_000),
+		"\x00read\x00file\x1b[31m", strings.Repeat("1", 1000), strings.Repeat("ก็", 9000), "read\xfffile\xc3", strings.Repeat("𝔞", 9000),
+		strings.Repeat("a-", 5000), strings.Repeat("ﷺ", 3000), strings.Repeat("İ", 9000), "\x01filesystemread",
+	} {
+		find(t, ix, q)
+		ix.Suggest(q, 5, nil)
+	}
+	wild := tool.Definition{
+		Name: "wild.one", Description: strings.Repeat("ﷺ é́́́ 下载 ", 2000) + strings.Repeat("z", 70_000) + "\x00\x01\x02",
+		Aliases: []string{"", " ", strings.Repeat("long ", 5000), "\xff"}, Tags: []string{"\x01filesystemread"},
+		Examples: []json.RawMessage{json.RawMessage("{"), nil},
+	}
+	ix.Sync(set(t, append(house(), wild)...))
+	if hits := find(t, ix, "filesystem.read"); hits[0].Tool.Name != "filesystem.read" {
+		t.Errorf("a tag passes for a name: %v", names(hits))
+	}
+}
+
+func TestManyAlike(t *testing.T) {
+	var defs []tool.Definition
+	for i := range 10_000 {
+		defs = append(defs, tool.Definition{Name: fmt.Sprintf("m%d.get_user_data", i), Description: "Get the data of a user."})
+	}
+	ix := index(t, defs...)
+	if hits := find(t, ix, "get user data"); len(hits) != 10 || hits[0].Tool.Name != "m0.get_user_data" {
+		t.Errorf("got %v", names(hits))
+	}
+	if hits := find(t, ix, "m77.get_user_data"); len(hits) == 0 || hits[0].Tool.Name != "m77.get_user_data" {
+		t.Errorf("got %v", names(hits))
 	}
 }

@@ -11,9 +11,13 @@ theirs them then there these they this those through to too under until up upon 
 which while who whom whose why will with would you your yours yourself about after again all also am any because
 before below between both down during each few further more most above against across among within without d ll m re ve
 don didn doesn isn aren wasn weren won wouldn couldn shouldn ain cannot
-please thanks thank kindly hello hi hey want wants wanted need needs needed wish looking help helps tell know try
-trying going gonna would able possible maybe okay ok sure lets get got give gives there any something someone thing
-things way one ones use using used user system assistant`
+please thanks thank kindly hello hi hey wish gonna would maybe okay ok sure lets there any something someone thing
+things one ones`
+
+// politeEnglish are further stop words of English. Tools are named with them
+// too, so a request that has no others is taken at its word.
+const politeEnglish = `want wants wanted need needs needed looking help helps tell know try trying going able possible get got
+give gives way use using used user system assistant`
 
 const stopSpanish = `de la que el en y a los del se las por un para con no una su al lo como mas pero sus le ya o este si porque
 esta entre cuando muy sin sobre tambien me hasta hay donde quien desde todo nos durante todos uno les ni contra otros

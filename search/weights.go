@@ -67,7 +67,7 @@ const (
 
 // minSimilarity is the least share of n-grams by which an unknown word of the
 // query stands for a word of a tool.
-const minSimilarity = .45
+const minSimilarity = .5
 
 // What the channels weigh, each scaled to 1 for its best tool.
 const (

@@ -205,17 +205,17 @@ func (s *EvalSet) registrable() []*tool.Tool {
 
 // Metrics are how well an index did on a set. Shares are between 0 and 1.
 type Metrics struct {
-	Queries int     `json:"queries"`
-	Tools   int     `json:"tools"`
-	NDCG10  float64 `json:"ndcg@10"`
-	Recall1 float64 `json:"recall@1"`
-	Recall5 float64 `json:"recall@5"`
-	Recall  float64 `json:"recall@10"`
-	MRR     float64 `json:"mrr"`
-	P50     float64 `json:"p50_us"` // of the time for ten hits, in microseconds
-	P99     float64 `json:"p99_us"`
-	BuildMS float64 `json:"build_ms"`       // of EvalSet.Index; Measure leaves it zero
-	Bytes   float64 `json:"bytes_per_tool"` // of EvalSet.Index; Measure leaves it zero
+	Queries  int     `json:"queries"`
+	Tools    int     `json:"tools"`
+	NDCG10   float64 `json:"ndcg@10"`
+	Recall1  float64 `json:"recall@1"`
+	Recall5  float64 `json:"recall@5"`
+	Recall10 float64 `json:"recall@10"`
+	MRR      float64 `json:"mrr"`
+	P50      float64 `json:"p50_us"` // of the time for ten hits, in microseconds
+	P99      float64 `json:"p99_us"`
+	BuildMS  float64 `json:"build_ms"`       // of EvalSet.Index; Measure leaves it zero
+	Bytes    float64 `json:"bytes_per_tool"` // of EvalSet.Index; Measure leaves it zero
 }
 
 // A Searcher is an index, or anything that can stand in for one.
@@ -262,7 +262,7 @@ func (m *Metrics) add(o Metrics) {
 	m.NDCG10 += o.NDCG10
 	m.Recall1 += o.Recall1
 	m.Recall5 += o.Recall5
-	m.Recall += o.Recall
+	m.Recall10 += o.Recall10
 	m.MRR += o.MRR
 }
 
@@ -270,7 +270,7 @@ func (m *Metrics) divide(n float64) {
 	m.NDCG10 /= n
 	m.Recall1 /= n
 	m.Recall5 /= n
-	m.Recall /= n
+	m.Recall10 /= n
 	m.MRR /= n
 }
 
@@ -297,7 +297,7 @@ func Judge(names []string, groups [][]string) Metrics {
 				m.Recall5 += 1 / n
 			}
 			if i < 10 {
-				m.Recall += 1 / n
+				m.Recall10 += 1 / n
 				m.NDCG10 += 1 / math.Log2(float64(i+2))
 			}
 		}
