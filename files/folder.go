@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -119,6 +120,25 @@ func (f *Folder) File(ctx context.Context, name string, access root.Access) (roo
 		return p, tool.Errorf(tool.CodeRuntime, "%s is a folder, not a file; list it instead", f.Show(p.Rel))
 	}
 	return p, nil
+}
+
+// Find resolves a name that must be that of something which exists.
+func (f *Folder) Find(ctx context.Context, name string) (root.Path, error) {
+	p, err := f.Resolve(name, root.ToList)
+	if err == nil && !p.Exists {
+		err = f.Missing(ctx, p)
+	}
+	return p, err
+}
+
+// Lexical returns a name as it is written, relative and cleaned, without
+// regard to links.
+func (f *Folder) Lexical(name string) string {
+	name = filepath.ToSlash(name)
+	if rest, ok := strings.CutPrefix(name, filepath.ToSlash(f.Root.Dir())+"/"); ok {
+		name = rest
+	}
+	return path.Clean(name)
 }
 
 // Missing returns the error about a path that does not exist. It names what

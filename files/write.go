@@ -38,12 +38,12 @@ func (f *Folder) Write(ctx context.Context, in Write) (Written, error) {
 	if int64(len(in.Content)) > f.maxWrite() {
 		return Written{}, tool.Errorf(tool.CodeValidation, "/content: has %d bytes, and at most %d are written at once; write the beginning, and append the rest", len(in.Content), f.maxWrite())
 	}
-	p, err := f.target(ctx, in.Path)
+	p, err := f.target(in.Path)
 	if err != nil {
 		return Written{}, err
 	}
 	defer lock(p)()
-	if p, err = f.target(ctx, in.Path); err != nil { // as it is now that no other call changes it
+	if p, err = f.target(in.Path); err != nil { // as it is now that no other call changes it
 		return Written{}, err
 	}
 	if in.Create && p.Exists {
@@ -67,7 +67,7 @@ func (f *Folder) Write(ctx context.Context, in Write) (Written, error) {
 }
 
 // target resolves the name of a file that is to be written.
-func (f *Folder) target(_ context.Context, name string) (root.Path, error) {
+func (f *Folder) target(name string) (root.Path, error) {
 	p, err := f.Resolve(name, root.ToWrite)
 	if err == nil && p.Mode.IsDir() {
 		err = tool.Errorf(tool.CodeRuntime, "%s is a folder; name a file", f.Show(p.Rel))
@@ -83,11 +83,11 @@ func (f *Folder) expect(ctx context.Context, p root.Path, digest string) error {
 	if !p.Exists {
 		return tool.Errorf(tool.CodeStaleFile, "%s does not exist any more, so that it cannot have the sha256 %s; leave expected_sha256 out to create it", f.Show(p.Rel), digest)
 	}
-	now, _, err := f.Sum(ctx, p)
+	now, err := f.Sum(ctx, p)
 	if err != nil {
 		return err
 	}
-	return f.fresh(p, now, digest)
+	return f.fresh(p, now.SHA256, digest)
 }
 
 // fresh compares the digest that a file has with the expected one.
@@ -134,12 +134,12 @@ func (f *Folder) Append(ctx context.Context, name, content string) (Written, []s
 	if int64(len(content)) > f.maxWrite() {
 		return Written{}, nil, tool.Errorf(tool.CodeValidation, "/content: has %d bytes, and at most %d are appended at once; append it in parts", len(content), f.maxWrite())
 	}
-	p, err := f.target(ctx, name)
+	p, err := f.target(name)
 	if err != nil {
 		return Written{}, nil, err
 	}
 	defer lock(p)()
-	if p, err = f.target(ctx, name); err != nil {
+	if p, err = f.target(name); err != nil {
 		return Written{}, nil, err
 	}
 	if !p.Exists {
@@ -218,8 +218,8 @@ func (f *Folder) appendInPlace(ctx context.Context, p root.Path, size int64, con
 	if err != nil {
 		return Written{}, err
 	}
-	digest, lines, err := f.Sum(ctx, p)
-	return Written{f.Show(p.Rel), "appended", int(size) + len(content), lines, digest}, err
+	sum, err := f.Sum(ctx, p)
+	return Written{f.Show(p.Rel), "appended", int(size) + len(content), sum.Lines, sum.SHA256}, err
 }
 
 // An Edit changes passages of a file.

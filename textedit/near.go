@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // notFound says what stands in text where old might have been meant.
@@ -130,7 +131,8 @@ func byFolding(text, old string) (passage, bool) {
 			continue
 		}
 		from, to := int(at[i]), int(at[i+len(want)-1])
-		to += len(string([]rune(text[to:min(len(text), to+4)])[:1]))
+		_, size := utf8.DecodeRuneInString(text[to:])
+		to += size
 		why := f.why
 		if why == "" {
 			why = spaceKind(text[from:to], strings.TrimSpace(old))

@@ -24,6 +24,7 @@ type world struct {
 	dir   string
 	root  *root.Root
 	ex    *pipeline.Executor
+	tools *tool.Set
 	judge func(context.Context, *tool.Call) (tool.Verdict, string)
 }
 
@@ -50,6 +51,7 @@ func open(t testing.TB, config string, content map[string]string) *world {
 	if err := reg.Add(ts.Tools...); err != nil {
 		t.Fatal(err)
 	}
+	w.tools = reg.Set()
 	w.ex = pipeline.New(&reg, guard.Output(), guard.Resolve(&reg, nil, nil), guard.Validate(), guard.Paths(r))
 	return w
 }

@@ -11,7 +11,10 @@ import (
 )
 
 func (m *filesystem) tools() []*tool.Tool {
-	return []*tool.Tool{m.read(), m.write(), m.edit(), m.list()}
+	return []*tool.Tool{
+		m.read(), m.write(), m.edit(), m.append(), m.list(), m.glob(), m.grep(),
+		m.move(), m.delete(), m.mkdir(), m.stat(), m.extractZip(),
+	}
 }
 
 type readInput struct {
