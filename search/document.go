@@ -44,6 +44,9 @@ func eachText(t *tool.Tool, visit func(field, string)) {
 	for _, p := range t.Input.Parameters() {
 		visit(fieldParams, p.Name)
 		visit(fieldParamDocs, p.Description)
+		for _, e := range p.Enum {
+			visit(fieldParamDocs, e)
+		}
 	}
 }
 

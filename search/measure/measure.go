@@ -227,7 +227,8 @@ type Searcher interface {
 // depth is how far down an answer the first right tool is looked for.
 const depth = 100
 
-// Measure runs the set's queries, once for quality and once for time.
+// Measure runs the set's queries twice: for quality, to some depth, and for
+// the time that ten hits take.
 func Measure(ix Searcher, set *EvalSet) (Metrics, error) {
 	m := Metrics{Queries: len(set.Queries), Tools: ix.Len()}
 	if m.Queries == 0 {
@@ -236,7 +237,7 @@ func Measure(ix Searcher, set *EvalSet) (Metrics, error) {
 	for _, q := range set.Queries {
 		hits, err := ix.Search(context.Background(), search.Query{Text: q.Text, Limit: depth})
 		if err != nil {
-			return m, err
+			return m, fmt.Errorf("query %s: %w", q.ID, err)
 		}
 		names := make([]string, len(hits))
 		for i, h := range hits {
@@ -249,7 +250,7 @@ func Measure(ix Searcher, set *EvalSet) (Metrics, error) {
 	for _, q := range set.Queries {
 		start := time.Now()
 		if _, err := ix.Search(context.Background(), search.Query{Text: q.Text}); err != nil {
-			return m, err
+			return m, fmt.Errorf("query %s: %w", q.ID, err)
 		}
 		times = append(times, float64(time.Since(start).Nanoseconds())/1000)
 	}
