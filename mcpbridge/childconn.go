@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -84,7 +83,7 @@ func (c *childConn) Read(context.Context) (jsonrpc.Message, error) {
 			case l.err != nil:
 				return nil, l.err
 			case l.long:
-				return nil, fmt.Errorf("the server sent a message of more than %d MiB", maxAnswer>>20)
+				return nil, errTooLarge
 			}
 			c.accept(bytes.TrimSpace(l.data))
 		case id := <-c.silent:

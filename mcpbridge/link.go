@@ -146,7 +146,7 @@ func (l *link) why() error {
 
 // explain adds how the server's process ended, if it did.
 func (l *link) explain(err error) error {
-	if l.proc == nil {
+	if l.proc == nil || errors.Is(err, errTooLarge) {
 		return err
 	}
 	select { // it may be ending just now

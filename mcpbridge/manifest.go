@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -48,9 +49,13 @@ func (s *upstream) manifest(raws []json.RawMessage, old *manifest) *manifest {
 	m := &manifest{made: make(map[string]*manifestEntry, len(raws))}
 	for i, raw := range raws {
 		var ut upstreamTool
-		err := json.Unmarshal(raw, &ut)
-		if err == nil && m.made[ut.Name] != nil {
-			err = fmt.Errorf("is listed twice")
+		err := misread(json.Unmarshal(raw, &ut))
+		switch {
+		case err != nil:
+		case ut.Name == "":
+			err = errors.New("has no name")
+		case m.made[ut.Name] != nil:
+			err = errors.New("is listed twice")
 		}
 		var entry *manifestEntry
 		if err == nil {
@@ -66,6 +71,15 @@ func (s *upstream) manifest(raws []json.RawMessage, old *manifest) *manifest {
 		}
 	}
 	return m
+}
+
+// misread says in words for people what is wrong with the types in a JSON value.
+func misread(err error) error {
+	var bad *json.UnmarshalTypeError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("%s is a JSON %s, which it may not be", orElse(bad.Field, "the whole"), bad.Value)
+	}
+	return err
 }
 
 func describeName(name string, i int) string {

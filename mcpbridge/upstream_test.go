@@ -3,13 +3,12 @@ package mcpbridge_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/pipeline"
-	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -198,8 +196,17 @@ func TestSchemasPassUnchanged(t *testing.T) {
 
 // child serves over stdin and stdout in one of several ways.
 func child(kind string) {
+	if script := hostiles[kind]; script != nil {
+		script.serve(os.Stdin, os.Stdout)
+		return
+	}
 	s := sdkServer(nil)
 	switch kind {
+	case "env":
+		s.AddTool(&mcp.Tool{Name: "get_env", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(os.Environ(), "\n")}}}, nil
+			})
 	case "crash":
 		nopTool(s, "get_pid")
 		s.AddTool(&mcp.Tool{Name: "pid", InputSchema: json.RawMessage(`{"type":"object"}`)},
@@ -212,6 +219,14 @@ func child(kind string) {
 				os.Exit(3)
 				return nil, nil
 			})
+	case "serve":
+		serveHouse()
+		return
+	case "hold":
+		if conn, err := net.Dial("tcp", os.Getenv("HELVE_TEST_ADDR")); err == nil {
+			io.Copy(io.Discard, conn)
+		}
+		return
 	case "silent":
 		io.Copy(io.Discard, os.Stdin)
 		return
@@ -302,9 +317,3 @@ func TestModuleWithoutServers(t *testing.T) {
 		}
 	}
 }
-
-var (
-	_ = errors.New
-	_ = slices.Equal[[]int]
-	_ = schema.Must
-)

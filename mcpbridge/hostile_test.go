@@ -1,0 +1,312 @@
+package mcpbridge_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/tool"
+)
+
+// A scripted server answers by method with results as they are given, over
+// stdin and stdout. It speaks an old revision.
+type scripted map[string]func(id json.RawMessage, params json.RawMessage) string
+
+func reply(result string) func(json.RawMessage, json.RawMessage) string {
+	return func(id, _ json.RawMessage) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+	}
+}
+
+const oldServer = `{"protocolVersion":"2024-11-05","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"old\u001b[31m","version":"0"}}`
+
+func (s scripted) serve(in io.Reader, out io.Writer) {
+	sc := bufio.NewScanner(in)
+	sc.Buffer(nil, 32<<20)
+	for sc.Scan() {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params json.RawMessage
+		}
+		if json.Unmarshal(sc.Bytes(), &m) != nil {
+			continue
+		}
+		switch f := s[m.Method]; {
+		case f != nil:
+			if text := f(m.ID, m.Params); text != "" {
+				io.WriteString(out, text+"\n")
+			}
+		case m.Method == "initialize":
+			io.WriteString(out, reply(oldServer)(m.ID, nil)+"\n")
+		case m.ID != nil:
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no %s"}}`+"\n", m.ID, m.Method)
+		}
+	}
+}
+
+// hostiles are servers that break the rules.
+var hostiles = map[string]scripted{
+	"noisy": {
+		"tools/list": func(id, _ json.RawMessage) string {
+			return "Listing tools...\n{\"not\":\"a message\"}\n\x1b[32m\n" + reply(`{"tools":[{"name":"get_x","inputSchema":{"type":"object"}}]}`)(id, nil)
+		},
+		"tools/call": func(id, _ json.RawMessage) string { return "calling\n" + reply(`{"content":[]}`)(id, nil) },
+	},
+	"circle":   {"tools/list": reply(`{"tools":[],"nextCursor":"again"}`)},
+	"endless":  {"tools/list": endless()},
+	"swarm":    {"tools/list": reply(`{"tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"x"},`, 10_001), ",") + `]}`)},
+	"nonsense": {"tools/list": reply(`{"tools":"all of them"}`)},
+	"mute":     {"tools/list": func(json.RawMessage, json.RawMessage) string { return "" }},
+	"deaf":     {"server/discover": func(json.RawMessage, json.RawMessage) string { return "" }, "tools/list": reply(`{"tools":[{"name":"get_x"}]}`)},
+	"mixed": {"tools/list": reply(oneLine(`{"tools":[
+		{"name":"get_good","description":"\u001b]0;owned\u0007Good\u001b[2J tool\u202e.\nSecond line.","inputSchema":{"type":"object"},"annotations":{"title":"A \u0007title"}},
+		{"name":"bad\u001b[31mname","inputSchema":{"type":"object"}},
+		{"name":"","inputSchema":{"type":"object"}},
+		{"name":5},
+		7,
+		{"name":"get_good","inputSchema":{"type":"object"}},
+		{"name":"list_params","inputSchema":[]},
+		{"name":"string_params","inputSchema":{"type":"string"}},
+		{"name":"broken_schema","inputSchema":{"type":"object","properties":{"a":{"type":"no such type"}}}},
+		{"name":"bad_hints","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"}},
+		{"name":"bad_header","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"a b"}}}},
+		{"name":"nameless"},
+		{"name":"` + strings.Repeat("long", 100) + `"}
+		]}`))},
+	"results": {
+		"tools/list": reply(`{"tools":[{"name":"get"}]}`),
+		"tools/call": func(id, params json.RawMessage) string {
+			var p struct{ Arguments struct{ Want string } }
+			json.Unmarshal(params, &p)
+			if p.Arguments.Want == "error" {
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"bad \u001b[31margument","data":{"x":1}}}`, id)
+			}
+			if p.Arguments.Want == "huge" {
+				return reply(`{"content":[{"type":"text","text":"`+strings.Repeat("x", 65<<20)+`"}]}`)(id, nil)
+			}
+			return reply(p.Arguments.Want)(id, nil)
+		},
+	},
+	"family": {
+		"tools/list": reply(`{"tools":[{"name":"get_children"}]}`),
+		"tools/call": func(id, _ json.RawMessage) string {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "HELVE_TEST_CHILD=hold")
+			if err := cmd.Start(); err != nil {
+				return reply(`{"isError":true}`)(id, nil)
+			}
+			return reply(`{"content":[]}`)(id, nil)
+		},
+	},
+}
+
+func endless() func(json.RawMessage, json.RawMessage) string {
+	n := 0
+	return func(id, _ json.RawMessage) string {
+		n++
+		return reply(fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n))(id, nil)
+	}
+}
+
+func TestHostileServers(t *testing.T) {
+	mute, deaf := self("mute"), self("deaf")
+	mute.StartTimeout, deaf.StartTimeout = 300*time.Millisecond, 3*time.Second
+	rows := []struct {
+		up    mcpbridge.Upstream
+		state mcpbridge.State
+		tools int
+		err   string
+	}{
+		{self("noisy"), mcpbridge.Ready, 1, ""},
+		{self("circle"), mcpbridge.Failed, 0, `in a circle: the cursor "again" came twice`},
+		{self("endless"), mcpbridge.Failed, 0, "more than 2000 pages"},
+		{self("swarm"), mcpbridge.Failed, 0, "more than 10000 tools"},
+		{self("nonsense"), mcpbridge.Failed, 0, "the list of tools cannot be read"},
+		{mute, mcpbridge.Failed, 0, "not listed within|not ready within"},
+		{deaf, mcpbridge.Ready, 1, ""},
+	}
+	for _, r := range rows {
+		name := r.up.Env["HELVE_TEST_CHILD"]
+		g := open(t, r.up)
+		st := g.status(t)
+		ok := r.err == "" && st.Error == ""
+		for part := range strings.SplitSeq(r.err, "|") {
+			ok = ok || part != "" && strings.Contains(st.Error, part)
+		}
+		if st.State != r.state || st.Tools != r.tools || !ok {
+			t.Errorf("%s: %+v", name, st)
+		}
+		if st.State == mcpbridge.Ready && (st.Server != "old" || st.Protocol != "2024-11-05") {
+			t.Errorf("%s calls itself %q, of %s", name, st.Server, st.Protocol)
+		}
+		g.ups.Close()
+	}
+}
+
+func TestUnusableToolsAreLeftOutAlone(t *testing.T) {
+	g := open(t, self("mixed"))
+	st := g.status(t)
+	if st.State != mcpbridge.Ready || st.Tools != 2 || len(st.LeftOut) != 11 {
+		t.Fatalf("the server is %+v", st)
+	}
+	for i, part := range []string{"unprintable character U+001B", "place 3", "place 4", "place 5", "listed twice", "list_params", "arguments are objects",
+		"no such type", "bad_hints", "no name of a header", "at most 256"} {
+		if !strings.Contains(st.LeftOut[i], part) {
+			t.Errorf("left out: %s; expected %s", st.LeftOut[i], part)
+		}
+	}
+	good, _ := g.reg.Set().Lookup("mcp.kid.get_good")
+	if good == nil || good.Description != "Good tool.\nSecond line." || good.Title != "A title" {
+		t.Errorf("the good tool is %+v", good)
+	}
+	if none, _ := g.reg.Set().Lookup("mcp.kid.nameless"); none == nil || !strings.Contains(none.Description, "kid") {
+		t.Errorf("the tool without a description is %+v", none)
+	}
+}
+
+func TestResults(t *testing.T) {
+	g := open(t, self("results"))
+	get := func(want string) *tool.Result {
+		args, _ := json.Marshal(map[string]string{"want": want})
+		return g.call(t, "mcp.kid.get", string(args))
+	}
+	block := `{"type":"image","data":"cG5n","mimeType":"image/png","annotations":{"priority":12345678901234567890}}`
+	res := get(`{"content":[{"type":"text","text":"hi"},` + block + `,{"type":"resource","resource":{"uri":"a:b","text":"in"}},` +
+		`{"type":"resource_link","uri":"c:d","name":"n"},{"type":"hologram","x":1},"junk"],"structuredContent":{"n":12345678901234567890},"_meta":{"k":1.0}}`)
+	if res.Err != nil || len(res.Content) != 6 || string(res.Structured) != `{"n":12345678901234567890}` || string(res.Meta) != `{"k":1.0}` {
+		t.Fatalf("the result is %+v", res)
+	}
+	c := res.Content
+	if c[0].Text != "hi" || string(c[1].Data) != "png" || c[1].MIME != "image/png" || string(c[1].Raw) != block || c[2].URI != "a:b" || c[2].Text != "in" ||
+		!c[3].Link || c[3].URI != "c:d" || c[3].Name != "n" || !strings.Contains(c[4].Text, "hologram") || !strings.Contains(c[5].Text, "cannot be read") {
+		t.Errorf("the contents are %+v", c)
+	}
+	if res := get(`{"content":[],"structuredContent":{"a":1}}`); res.JoinText() != `{"a":1}` {
+		t.Errorf("a result that is only structured reads %q", res.JoinText())
+	}
+	if res := get(`{"content":[{"type":"text","text":"no such"},{"type":"text","text":"file"}],"isError":true}`); res.Err == nil ||
+		res.Err.Code != tool.CodeExternal || res.Err.Message != "no such\nfile" || len(res.Content) != 0 {
+		t.Errorf("a failure is %+v", res)
+	}
+	for want, part := range map[string]string{
+		"error": "refused the call: bad argument (code -32602)", `"text"`: "cannot be read",
+		`{"resultType":"input_required","inputRequests":{}}`: `of type "input_required"`, "huge": "more than 64 MiB",
+	} {
+		if res := get(want); res.Err == nil || !strings.Contains(res.Err.Message, part) || strings.Contains(res.Err.Message, "\x1b") {
+			t.Errorf("%.40s: %+v; want %s", want, res.Err, part)
+		}
+	}
+}
+
+func TestCallTimeout(t *testing.T) {
+	s := sdkServer(nil)
+	nopTool(s, "get_x")
+	release := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		json.Unmarshal(body, &m)
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case m.Method == "initialize":
+			io.WriteString(w, reply(oldServer)(m.ID, nil))
+		case m.Method == "tools/list":
+			io.WriteString(w, reply(`{"tools":[{"name":"get_x"}]}`)(m.ID, nil))
+		case m.Method == "tools/call":
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	web := httptest.NewServer(mux)
+	defer web.Close()
+	defer close(release)
+	g := open(t, mcpbridge.Upstream{Name: "web", URL: web.URL, CallTimeout: 200 * time.Millisecond})
+	res := g.call(t, "mcp.web.get_x", `{}`)
+	if res.Err == nil || res.Err.Code != tool.CodeTimeout || !res.Err.Retryable {
+		t.Errorf("%+v; servers %+v", res, g.ups.Status())
+	}
+}
+
+func TestHeadersStayAtHome(t *testing.T) {
+	var leaked []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		leaked = append(leaked, r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	var sent string
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = r.Header.Get("Authorization")
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}))
+	defer first.Close()
+	g := open(t, mcpbridge.Upstream{Name: "web", URL: first.URL, Headers: map[string]string{"Authorization": "Bearer x"}})
+	if st := g.status(t); st.State != mcpbridge.Failed || sent != "Bearer x" || len(leaked) != 0 {
+		t.Errorf("state %s, sent %q, leaked %q", st.State, sent, leaked)
+	}
+}
+
+func TestChildrenEndWithTheirServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	up := self("family")
+	up.Env["HELVE_TEST_ADDR"] = l.Addr().String()
+	g := open(t, up)
+	if res := g.call(t, "mcp.kid.get_children", `{}`); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	conn, err := l.Accept() // the child lives
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	g.ups.Close()
+	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
+		t.Error("the child outlives its server")
+	}
+}
+
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n\t\t", "") }
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("SOME_API_KEY", "secret")
+	t.Setenv("LC_ALL", "C")
+	up := self("env")
+	up.Env["EXTRA"] = "given"
+	g := open(t, up)
+	env := g.call(t, "mcp.kid.get_env", `{}`).JoinText()
+	for _, want := range []string{"EXTRA=given", "PATH=", "LC_ALL=C"} {
+		if !strings.Contains(env, want) {
+			t.Errorf("no %s in\n%s", want, env)
+		}
+	}
+	if strings.Contains(env, "SOME_API_KEY") {
+		t.Error("a secret was handed down")
+	}
+}
