@@ -5,11 +5,14 @@ import (
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/modules/discovery"
 	"github.com/helve-ai/helve/modules/filesystem"
+	"github.com/helve-ai/helve/modules/http"
 	"github.com/helve-ai/helve/modules/results"
+	"github.com/helve-ai/helve/modules/shell"
 	"github.com/helve-ai/helve/modules/tasks"
+	"github.com/helve-ai/helve/modules/workspace"
 )
 
 // Modules returns them, in the order of their names.
 func Modules() []*module.Module {
-	return []*module.Module{discovery.Module, filesystem.Module, results.Module, tasks.Module}
+	return []*module.Module{discovery.Module, filesystem.Module, http.Module, results.Module, shell.Module, tasks.Module, workspace.Module}
 }
