@@ -84,12 +84,34 @@ func (r *ranker) parse(text string, sc *scratch) query {
 			}
 		}
 	}
+	q.slots = r.closeUp(q.slots, sc)
 	sc.slots, sc.low, sc.unknown = q.slots, q.low, q.unknown
 	if len(q.slots) == 0 && len(q.unknown) == 0 {
 		q.slots, q.low = promote(q.low), nil
 	}
 	q.names = namings(text)
 	return q
+}
+
+// closeUp appends slots for neighbouring words that tools write as one, as in
+// "web hook" or "data base".
+func (r *ranker) closeUp(slots []slot, sc *scratch) []slot {
+	words := sc.split.words
+	for i := range max(0, min(len(words), maxSlots)-1) {
+		a, b := words[i], words[i+1]
+		if a.kind != whole || b.kind != whole || a.script != b.script || a.script.unspaced() || a.script == digits {
+			continue
+		}
+		sc.pair = append(append(sc.pair[:0], sc.split.plain(a)...), sc.split.plain(b)...)
+		if len(sc.pair) < 5 || r.snap.df(sc.pair) == 0 {
+			continue
+		}
+		from, term := len(sc.alts), bytes.Clone(sc.pair)
+		if n := r.exact(term, weightClosed*r.snap.idf(r.snap.df(term)), sc); n > 0 {
+			slots = append(slots, slot{text: term, weight: weightClosed, alts: sc.alts[from:len(sc.alts):len(sc.alts)]})
+		}
+	}
+	return slots
 }
 
 // promote makes the best of a request without any word of weight.

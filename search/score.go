@@ -26,6 +26,7 @@ type scratch struct {
 	touched      []uint32
 	verdicts     []uint8 // by document: what accept said
 	ids          []uint32
+	pair         []byte
 }
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}

@@ -88,6 +88,8 @@ func house() []tool.Definition {
 		{Name: "greek.reader", Description: "ανάγνωση κειμένων"},
 		{Name: "kitchen.bread", Description: "Make smørrebrød."},
 		{Name: "music.play", Description: "Reproduce canciones.", Tags: []string{"canción"}},
+		{Name: "hook.call", Description: "Trigger a webhook."},
+		{Name: "web.search", Description: "Search the web."},
 		{Name: "desk.help", Description: "Call a person."},
 		{Name: "calendar.add_event", Description: "Put an appointment into the calendar.", SideEffects: []string{"invites the guests by e-mail"}},
 	}
@@ -131,6 +133,7 @@ func TestFinds(t *testing.T) {
 		{"Smorrebrod", "kitchen.bread"},
 		{"cancion", "music.play"},
 		{"help the user", "desk.help"},
+		{"web hooks or a web hook", "hook.call"},
 	} {
 		if hits := find(t, ix, c.query); len(hits) == 0 || hits[0].Tool.Name != c.want {
 			t.Errorf("%q finds %v, want %s first", c.query, names(hits), c.want)

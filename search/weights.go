@@ -59,6 +59,7 @@ const (
 	weightStop   = .05 // a stop word of the query's language
 	weightNumber = .2  // digits, a single letter: mostly arguments
 	weightSingle = .3  // one character of a script without spaces
+	weightClosed = .5  // two words of the query that a tool writes as one
 	weightStem   = .9  // a tool's word that shares the stem only
 	weightPrefix = .5  // a tool's word that goes on after the query's word ends, times the share that it has of it
 	weightFuzzy  = .7  // a tool's word that differs in one letter; squared for two
