@@ -37,20 +37,28 @@ func (f *Folder) Read(ctx context.Context, in Read) (*tool.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Root.Stat(p)
+	file, err := f.Root.Open(p)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size > f.maxRead() {
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > f.maxRead() {
 		if in.Offset == 0 && in.Limit == 0 {
 			return nil, tool.Errorf(tool.CodeRuntime, "%s has %d bytes, and at most %d are read at once; read a part with offset (the first line) and limit (how many lines), or search it",
-				f.Show(p.Rel), info.Size, f.maxRead())
+				f.Show(p.Rel), info.Size(), f.maxRead())
 		}
-		return f.readPart(ctx, p, in)
+		return f.readPart(ctx, p, file, in)
 	}
-	data, err := f.Root.ReadFile(p, f.maxRead())
-	if err != nil {
+	data, err := io.ReadAll(io.LimitReader(file, f.maxRead()+1))
+	switch {
+	case err != nil:
 		return nil, err
+	case int64(len(data)) > f.maxRead():
+		return nil, tool.Errorf(tool.CodeRuntime, "%s grew while it was read; try again", f.Show(p.Rel)).Retry()
 	}
 	res, text, err := f.decode(p, data, in)
 	if res != nil || err != nil {
@@ -166,15 +174,10 @@ func number(text string, first int) string {
 }
 
 // readPart reads lines of a file that is too large to be read whole.
-func (f *Folder) readPart(ctx context.Context, p root.Path, in Read) (*tool.Result, error) {
+func (f *Folder) readPart(ctx context.Context, p root.Path, file io.Reader, in Read) (*tool.Result, error) {
 	if in.Encoding != "" {
 		return nil, tool.Errorf(tool.CodeRuntime, "%s is too large to be read in a stated encoding; at most %d bytes are", f.Show(p.Rel), f.maxRead())
 	}
-	file, err := f.Root.Open(p)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
 	first := max(in.Offset, 1)
 	part, err := linesFrom(ctx, file, first, in.Limit, f.maxRead())
 	switch {
