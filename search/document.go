@@ -106,12 +106,16 @@ func (v *vocabulary) stopIn(id uint32) langs {
 	return info.langs
 }
 
+// maxText bounds the bytes of a tool that are indexed; the rest is ignored.
+const maxText = 128 << 10
+
 // An analyser turns tools into postings. Its buffers are reused from tool to tool.
 type analyser struct {
 	vocab *vocabulary
 	split splitter
 	words []docWord
 	sizes [fieldCount]float32
+	left  int       // bytes of text that may still be read of the document at hand
 	sums  []float32 // by term id: the weighted count in the document at hand
 	used  []uint32  // the terms whose sums are not zero
 	buf   []byte
@@ -129,7 +133,7 @@ type docWord struct {
 // analyse returns what is indexed of t, in no particular order. The slice
 // serves until the next call.
 func (a *analyser) analyse(t *tool.Tool, out []posting) []posting {
-	a.words, a.buf, a.sizes = a.words[:0], a.buf[:0], [fieldCount]float32{}
+	a.words, a.buf, a.sizes, a.left = a.words[:0], a.buf[:0], [fieldCount]float32{}, maxText
 	var b ballot
 	eachText(t, func(f field, text string) { a.collect(f, text, &b) })
 	winners := b.winners()
@@ -152,9 +156,11 @@ func (a *analyser) analyse(t *tool.Tool, out []posting) []posting {
 }
 
 func (a *analyser) collect(f field, text string, b *ballot) {
+	text = cut(text, a.left)
 	if text == "" {
 		return
 	}
+	a.left -= len(text)
 	a.split.split(text)
 	prose := f == fieldDescription || f == fieldHelp
 	for _, w := range a.split.words {

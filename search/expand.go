@@ -92,7 +92,7 @@ func (w *fuzzyWalk[letter]) next(word []letter) (int, bool) {
 	if len(word) > len(w.query)+w.edits || len(word)+w.edits < len(w.query) {
 		return 0, false
 	}
-	shared := common(word, w.last)
+	shared := alike(word, w.last)
 	if w.dead > 0 && shared >= w.dead {
 		return 0, false
 	}
@@ -191,8 +191,8 @@ func appendRunes(dst []rune, b []byte) []rune {
 	return dst
 }
 
-// common returns how many letters two words begin with alike.
-func common[letter byte | rune](a, b []letter) int {
+// alike returns how many letters two words begin with alike.
+func alike[letter byte | rune](a, b []letter) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

@@ -67,7 +67,7 @@ func (ix *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	defer scratches.Put(sc)
 	sc.verdicts = zeroed(sc.verdicts, s.docs)
 	r := ranker{snap: s, accept: q.Accept, verdicts: sc.verdicts}
-	text := cut(q.Text)
+	text := cut(q.Text, maxQuery)
 	parsed := r.parse(text, sc)
 	scores, most := r.fuse(s.score(&parsed, sc))
 	named := r.named(&parsed, strings.TrimSpace(text))

@@ -36,6 +36,7 @@ type query struct {
 	low     []slot // what only orders it
 	unknown []slot // what no tool says in these words: similar words, for the channel of n-grams
 	names   []naming
+	langs   langs // of the Latin words
 }
 
 // A naming says that the query is, or mentions, what some tools are called.
@@ -44,12 +45,11 @@ type naming struct {
 	bonus float32
 }
 
-// cut returns the beginning of text that is read.
-func cut(text string) string {
-	if len(text) <= maxQuery {
+// cut returns the beginning of text, n bytes at most.
+func cut(text string, n int) string {
+	if len(text) <= n {
 		return text
 	}
-	n := maxQuery
 	for n > 0 && !utf8.RuneStart(text[n]) {
 		n--
 	}
@@ -67,7 +67,7 @@ type token struct {
 func (r *ranker) parse(text string, sc *scratch) query {
 	sc.split.split(text)
 	tokens, winners := sc.tokens(&sc.split)
-	q := query{slots: sc.slots[:0], low: sc.low[:0], unknown: sc.unknown[:0]}
+	q := query{langs: winners, slots: sc.slots[:0], low: sc.low[:0], unknown: sc.unknown[:0]}
 	sc.alts, sc.expanded = sc.alts[:0], 0
 	sought := 0
 	for _, t := range tokens {
@@ -192,34 +192,39 @@ func (r *ranker) resolve(t token, winners langs, sc *scratch) slot {
 			}
 		}
 	}
+	there := uint32(0) // how many tools contain it, counted no further than need be
 	for i := range sc.alts[from:] {
-		sc.alts[from+i].weight *= t.weight * r.snap.idf(most)
+		a := &sc.alts[from+i]
+		there = max(there, r.seen(a.term, rare+1))
+		a.weight *= t.weight * r.snap.idf(most)
 	}
-	if word && most <= rare && t.weight >= contentFloor && t.script != digits && sc.expanded < maxUnknown {
+	if word && there <= rare && t.weight >= contentFloor && t.script != digits && sc.expanded < maxUnknown {
 		sc.expanded++
-		r.expand(plain, t.weight, most, sc)
+		r.expand(plain, t.weight, there, sc)
 	}
 	return slot{text: plain, weight: t.weight, alts: sc.alts[from:len(sc.alts):len(sc.alts)]}
 }
 
-// rare is in how many tools a word may be that is still taken for a possible slip.
-const rare = 1
+const (
+	rare   = 1  // in how many tools a word may be that is still taken for a possible slip
+	common = 20 // how many times as common the word must be that it is a slip for
+)
 
 // exact appends a term to the alternatives if any tool that may be found
-// contains it. It returns how many do.
+// contains it. It returns how many tools do.
 func (r *ranker) exact(term []byte, weight float32, sc *scratch) uint32 {
-	df := r.snap.df(term)
-	if df == 0 || !r.present(term) {
+	if r.seen(term, 1) == 0 {
 		return 0
 	}
 	sc.alts = append(sc.alts, alternative{term, weight})
-	return df
+	return r.snap.df(term)
 }
 
-// present reports whether any tool that may be found contains the term.
-func (r *ranker) present(term []byte) bool {
+// seen returns how many tools that may be found contain the term, and enough where they are more.
+func (r *ranker) seen(term []byte, enough uint32) uint32 {
+	n := uint32(0)
 	if r.accept == nil {
-		return true
+		return min(r.snap.df(term), enough)
 	}
 	h := hashTerm(term)
 	for i := range r.snap.views {
@@ -230,12 +235,15 @@ func (r *ranker) present(term []byte) bool {
 		}
 		docs, _ := v.seg.postings(id)
 		for _, d := range docs {
+			if n == enough {
+				return n
+			}
 			if r.sees(v.base + int(d)) {
-				return true
+				n++
 			}
 		}
 	}
-	return false
+	return n
 }
 
 // expand appends words that go on where q ends, and words that q may be a slip
@@ -258,11 +266,10 @@ func (r *ranker) expand(q []byte, weight float32, have uint32, sc *scratch) {
 	}
 	sc.expansions = list
 	for _, e := range r.best(list) {
-		df := s.df(e.term)
-		if have > 0 && df < 20*have {
+		if have > 0 && r.seen(e.term, common*have) < common*have {
 			continue
 		}
-		sc.alts = append(sc.alts, alternative{e.term, e.weight * weight * s.idf(df)})
+		sc.alts = append(sc.alts, alternative{e.term, e.weight * weight * s.idf(s.df(e.term))})
 	}
 }
 
@@ -291,7 +298,7 @@ func (r *ranker) best(list []expansion) []expansion {
 			break
 		}
 		double := slices.ContainsFunc(out, func(o expansion) bool { return bytes.Equal(o.term, e.term) })
-		if !double && r.present(e.term) {
+		if !double && r.seen(e.term, 1) > 0 {
 			out = append(out, e)
 		}
 	}

@@ -3,6 +3,7 @@ package search
 import (
 	"bytes"
 	"cmp"
+	"hash/maphash"
 	"math"
 	"slices"
 
@@ -44,14 +45,10 @@ func (s *segment) term(i uint32) []byte {
 	return s.text[from:s.ends[i]]
 }
 
-// hashTerm is FNV-1a.
-func hashTerm(term []byte) uint32 {
-	h := uint32(2166136261)
-	for _, c := range term {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	return h ^ h>>15
-}
+// seed differs from process to process, so that nobody can offer tools whose words all collide.
+var seed = maphash.MakeSeed()
+
+func hashTerm(term []byte) uint32 { return uint32(maphash.Bytes(seed, term)) }
 
 // find returns the id of a term.
 func (s *segment) find(term []byte, hash uint32) (uint32, bool) {

@@ -26,7 +26,7 @@ func (s *snapshot) why(doc int, q *query, bonus float32, full bool, sc *scratch)
 		b.WriteString("name mentioned")
 	}
 	if full {
-		s.whyInFull(&b, doc, terms)
+		s.whyInFull(&b, doc, terms, q.langs)
 		return b.String()
 	}
 	for _, t := range terms {
@@ -69,14 +69,15 @@ func (s *snapshot) matched(doc int, q *query, most int, sc *scratch) []match {
 
 // whyInFull names the fields too, which the index does not keep apart: it
 // reads the tool again.
-func (s *snapshot) whyInFull(b *strings.Builder, doc int, terms []match) {
+func (s *snapshot) whyInFull(b *strings.Builder, doc int, terms []match, l langs) {
 	var found [fieldCount][]string
 	var sp splitter
 	eachText(s.at(doc), func(f field, text string) {
 		sp.split(text)
 		for _, w := range sp.words {
-			if m, ok := whichMatch(terms, sp.plain(w), sp.spelt(w)); ok && len(found[f]) < maxWhy && !slices.Contains(found[f], m) {
-				found[f] = append(found[f], m)
+			plain := sp.plain(w)
+			if len(found[f]) < maxWhy && meets(terms, plain, sp.spelt(w), stemmersFor(w.script, l)) && !slices.Contains(found[f], string(plain)) {
+				found[f] = append(found[f], string(plain))
 			}
 		}
 	})
@@ -91,11 +92,18 @@ func (s *snapshot) whyInFull(b *strings.Builder, doc int, terms []match) {
 	}
 }
 
-func whichMatch(terms []match, plain, spelt []byte) (string, bool) {
-	for _, m := range terms {
-		if bytes.Equal(m.term, plain) || len(plain) >= 3 && bytes.Equal(m.term, appendStem(nil, spelt, inEnglish)) {
-			return string(plain), true
+// meets reports whether a word of a tool, or its stem in one of the languages, is among the terms.
+func meets(terms []match, plain, spelt []byte, l langs) bool {
+	is := func(word []byte) bool {
+		return slices.ContainsFunc(terms, func(m match) bool { return bytes.Equal(m.term, word) })
+	}
+	if is(plain) {
+		return true
+	}
+	for ; l != 0; l &= l - 1 {
+		if stem := appendStem(nil, spelt, l&-l); len(stem) > 0 && is(stem) {
+			return true
 		}
 	}
-	return "", false
+	return false
 }

@@ -187,6 +187,18 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
+// Run indexes the set and measures all that Metrics has room for.
+func (s *EvalSet) Run() (Metrics, error) {
+	ix, took, size, err := s.Index()
+	if err != nil {
+		return Metrics{}, err
+	}
+	m, err := Measure(ix, s)
+	m.BuildMS = float64(took.Microseconds()) / 1000
+	m.BytesPerTool = float64(size) / float64(max(1, m.Tools))
+	return m, err
+}
+
 // registrable returns the tools with what a registry demands filled in.
 func (s *EvalSet) registrable() []*tool.Tool {
 	for _, t := range s.Tools {
@@ -205,17 +217,17 @@ func (s *EvalSet) registrable() []*tool.Tool {
 
 // Metrics are how well an index did on a set. Shares are between 0 and 1.
 type Metrics struct {
-	Queries  int     `json:"queries"`
-	Tools    int     `json:"tools"`
-	NDCG10   float64 `json:"ndcg@10"`
-	Recall1  float64 `json:"recall@1"`
-	Recall5  float64 `json:"recall@5"`
-	Recall10 float64 `json:"recall@10"`
-	MRR      float64 `json:"mrr"`
-	P50      float64 `json:"p50_us"` // of the time for ten hits, in microseconds
-	P99      float64 `json:"p99_us"`
-	BuildMS  float64 `json:"build_ms"`       // of EvalSet.Index; Measure leaves it zero
-	Bytes    float64 `json:"bytes_per_tool"` // of EvalSet.Index; Measure leaves it zero
+	Queries      int     `json:"queries"`
+	Tools        int     `json:"tools"`
+	NDCG10       float64 `json:"ndcg@10"`
+	Recall1      float64 `json:"recall@1"`
+	Recall5      float64 `json:"recall@5"`
+	Recall10     float64 `json:"recall@10"`
+	MRR          float64 `json:"mrr"`
+	P50          float64 `json:"p50_us"` // of the time for ten hits, in microseconds
+	P99          float64 `json:"p99_us"`
+	BuildMS      float64 `json:"build_ms"`       // of EvalSet.Run; Measure leaves it zero
+	BytesPerTool float64 `json:"bytes_per_tool"` // of EvalSet.Run; Measure leaves it zero
 }
 
 // A Searcher is an index, or anything that can stand in for one.

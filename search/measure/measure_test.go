@@ -46,19 +46,15 @@ func TestBeatsBaselines(t *testing.T) {
 	var ndcg, recall float64
 	for _, name := range slices.Sorted(maps.Keys(better)) {
 		set := load(t, filepath.Join(dir, name))
-		ix, took, size, err := set.Index()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := measure.Measure(ix, set)
+		m, err := set.Run()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if m.NDCG10 < better[name] {
 			t.Errorf("%s: nDCG@10 is %.3f, the baseline has %.3f", name, m.NDCG10, better[name])
 		}
-		t.Logf("%-21s ndcg@10 %.3f (%.3f) recall@1 %.3f @5 %.3f @10 %.3f mrr %.3f; p50 %.0f µs p99 %.0f µs; %d ms, %d bytes a tool",
-			name, m.NDCG10, better[name], m.Recall1, m.Recall5, m.Recall10, m.MRR, m.P50, m.P99, took.Milliseconds(), int(size)/m.Tools)
+		t.Logf("%-21s ndcg@10 %.3f (%.3f) recall@1 %.3f @5 %.3f @10 %.3f mrr %.3f; p50 %.0f µs p99 %.0f µs; %.0f ms, %.0f bytes a tool",
+			name, m.NDCG10, better[name], m.Recall1, m.Recall5, m.Recall10, m.MRR, m.P50, m.P99, m.BuildMS, m.BytesPerTool)
 		ndcg += m.NDCG10 / float64(len(better))
 		recall += m.Recall5 / float64(len(better))
 	}
@@ -217,15 +213,11 @@ func folder(t *testing.T, tools, queries string) string {
 
 func TestMeasure(t *testing.T) {
 	set := load(t, folder(t, twoTools, twoQueries))
-	ix, took, size, err := set.Index()
-	if err != nil || took <= 0 || size == 0 {
-		t.Fatalf("index: %v, %v, %d bytes", err, took, size)
-	}
-	m, err := measure.Measure(ix, set)
+	m, err := set.Run()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Queries != 2 || m.Tools != 2 || m.Recall1 != .5 || m.MRR != .5 || m.P50 <= 0 || m.P99 < m.P50 {
+	if m.BuildMS <= 0 || m.Queries != 2 || m.Tools != 2 || m.Recall1 != .5 || m.MRR != .5 || m.P50 <= 0 || m.P99 < m.P50 {
 		t.Errorf("got %+v", m)
 	}
 	if got := set.Tools[0].ModuleName() + " " + set.Tools[0].Action(); got != "srv /read_file" {
