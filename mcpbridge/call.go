@@ -56,11 +56,10 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 	if res == nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call had neither a result nor an error"}
 	}
-	var t *tool.Tool
-	if res.Structured != nil && e.s.opts.Resolve != nil {
-		t = e.s.opts.Resolve(from, call.Name)
+	out := answer(res)
+	if e.structured(from, call.Name) {
+		out.Structured = structured(res)
 	}
-	out := answer(res, t)
 	out.ResultType = complete(req.ProtocolVersion())
 	return out, nil
 }
@@ -73,9 +72,30 @@ func arguments(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// answer returns a result in the protocol's form. t is the tool that was
-// called, if it is known and answers structured.
-func answer(res *tool.Result, t *tool.Tool) *callResult {
+// structured reports whether clients expect a structured result of the tool:
+// those that listed it with an output schema refuse any other, and to those
+// that did not it would be the same content twice.
+func (e *endpoint) structured(from tool.Origin, name string) bool {
+	if e.s.opts.Resolve == nil {
+		return false
+	}
+	t := e.s.opts.Resolve(from, name)
+	return t != nil && e.list.promises(t.Name)
+}
+
+// structured returns the structured result, or the text that is one.
+func structured(res *tool.Result) json.RawMessage {
+	if res.Structured != nil || res.Err != nil || len(res.Content) != 1 {
+		return res.Structured
+	}
+	if text := strings.TrimSpace(res.Content[0].Text); strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return nil
+}
+
+// answer returns a result in the protocol's form.
+func answer(res *tool.Result) *callResult {
 	out := &callResult{Content: make([]json.RawMessage, 0, len(res.Content)+1)}
 	if meta := metaOf(res.Meta); meta != nil {
 		out.Meta = meta
@@ -93,9 +113,6 @@ func answer(res *tool.Result, t *tool.Tool) *callResult {
 	}
 	if len(res.Notes) > 0 {
 		out.Content = append(out.Content, textBlock("[note] "+strings.Join(res.Notes, "\n[note] ")))
-	}
-	if t != nil && outputSchema(t) != nil {
-		out.Structured = res.Structured
 	}
 	return out
 }

@@ -25,8 +25,8 @@ type binding struct {
 // headerKeyword is the keyword that names the header of an argument.
 const headerKeyword = "x-mcp-header"
 
-// bindings reads the bindings of an input schema. What it cannot be bound by
-// is an error, since the server would refuse every call.
+// bindings reads the bindings of an input schema. One that cannot be is an
+// error, since the server would refuse every call.
 func bindings(input json.RawMessage) ([]binding, error) {
 	if !bytes.Contains(input, []byte(headerKeyword)) {
 		return nil, nil
@@ -34,11 +34,11 @@ func bindings(input json.RawMessage) ([]binding, error) {
 	taken := map[string]bool{}
 	var found []binding
 	err := bind(input, nil, func(b binding) error {
-		if key := strings.ToLower(b.header); taken[key] {
+		key := strings.ToLower(b.header)
+		if taken[key] {
 			return fmt.Errorf("two arguments have the header %q", b.header)
-		} else {
-			taken[key] = true
 		}
+		taken[key] = true
 		found = append(found, b)
 		return nil
 	})

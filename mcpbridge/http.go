@@ -41,6 +41,12 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 		MaxRequestBodyBytes: maxBody, Stateless: true, PropagateRequestCancellation: true})
 	var foreign http.CrossOriginProtection
 	return foreign.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-s.stop:
+			http.Error(w, "the server is stopping", http.StatusServiceUnavailable)
+			return
+		default:
+		}
 		if !sameOrigin(r) {
 			http.Error(w, "requests from other origins are refused", http.StatusForbidden)
 			return

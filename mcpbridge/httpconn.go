@@ -42,6 +42,12 @@ func (t *httpTransport) client() *http.Client {
 	}}
 }
 
+// close ends all requests.
+func (t *httpTransport) close() {
+	t.cancel()
+	t.base.CloseIdleConnections()
+}
+
 func (t *httpTransport) same(u *url.URL) bool {
 	return t.url != nil && u.Scheme == t.url.Scheme && u.Host == t.url.Host
 }

@@ -105,7 +105,7 @@ func (l *link) adopt(session *mcp.ClientSession) {
 func (l *link) transport(s *upstream) (mcp.Transport, error) {
 	if s.URL != "" {
 		t := newHTTPTransport(s)
-		l.kill = t.cancel
+		l.kill = t.close
 		return &mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: t.client(), MaxRetries: -1, MaxEventSize: maxAnswer}, nil
 	}
 	p, err := start(s.Upstream, s.o.Root, s.log)

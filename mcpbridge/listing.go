@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,8 +20,9 @@ var emptyObject = json.RawMessage(`{"type":"object"}`)
 
 // A listing is a view as it is sent: the same bytes for the same tools.
 type listing struct {
-	digest string
-	pages  []json.RawMessage // JSON arrays of tools
+	digest     string
+	pages      []json.RawMessage // JSON arrays of tools
+	structured map[string]bool   // the tools that are listed with an output schema
 }
 
 // listings keeps what was listed lately, so that a client that is halfway
@@ -78,13 +80,16 @@ func (e *endpoint) listing() (*listing, error) {
 }
 
 func newListing(items []inject.Item, size int) (*listing, error) {
-	l := &listing{}
+	l := &listing{structured: map[string]bool{}}
 	hash := sha256.New()
 	for first := true; first || len(items) > 0; first = false {
 		n := min(size, len(items))
 		page := make([]listedTool, n)
 		for i, it := range items[:n] {
 			page[i] = listed(it)
+			if page[i].OutputSchema != nil {
+				l.structured[it.Tool.Name] = true
+			}
 		}
 		data, err := tool.Encode(page)
 		if err != nil {
@@ -128,12 +133,18 @@ func listed(it inject.Item) listedTool {
 	return t
 }
 
-// objectSchema returns a schema that clients accept as that of arguments.
+// objectSchema returns a schema that clients accept as that of arguments: many
+// refuse the whole list if one does not say that it describes an object.
 func objectSchema(raw json.RawMessage) json.RawMessage {
-	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(raw, &top) != nil || len(top) == 0 {
+		return emptyObject // true, or {}: everything is accepted
+	}
+	if top["type"] != nil {
 		return raw
 	}
-	return emptyObject // true, which accepts everything
+	at := bytes.IndexByte(raw, '{') + 1
+	return slices.Concat(raw[:at], json.RawMessage(`"type":"object",`), raw[at:])
 }
 
 // outputSchema returns the schema of the structured results, nil if there are
@@ -209,6 +220,18 @@ func (ls *listings) listed(l *listing) {
 	if ls.announced == "" {
 		ls.announced = l.digest
 	}
+}
+
+// promises reports whether clients were told that a tool answers structured.
+func (ls *listings) promises(name string) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.recent {
+		if l.structured[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // at returns the page at which a cursor points.

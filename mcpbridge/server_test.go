@@ -279,15 +279,37 @@ func TestStructuredOnlyWhereListed(t *testing.T) {
 	list := sum()
 	list.Name = "math.list"
 	list.Output = schema.Must(`{"type":"array"}`)
-	h := newHouse(t, nil, sum(), list)
-	s := h.pipe(t, inject.Direct, nil, "2025-06-18")
-	for tl, err := range s.Tools(t.Context(), nil) {
-		if err != nil {
-			t.Fatal(err)
+	words := handled("math.words", tool.Reads, func(context.Context, *tool.Call) (*tool.Result, error) { return tool.Text(` {"sum":2} `), nil })
+	words.Output = sum().Output
+	h := newHouse(t, nil, sum(), list, words)
+	for mode, want := range map[inject.Mode]bool{inject.Direct: true, inject.Compact: false} {
+		s := h.pipe(t, mode, nil, "2025-06-18")
+		for tl, err := range s.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			res := call(t, s, tl.Name, sumIn{1, 1})
+			if (tl.OutputSchema != nil) != (want && tl.Name != "math__list") || (res.StructuredContent != nil) != (tl.OutputSchema != nil) {
+				t.Errorf("%s %s: output schema %v, structured %v", mode, tl.Name, tl.OutputSchema, res.StructuredContent)
+			}
 		}
-		res := call(t, s, tl.Name, sumIn{1, 1})
-		if (tl.OutputSchema != nil) != (tl.Name == "math__sum") || (res.StructuredContent != nil) != (tl.OutputSchema != nil) {
-			t.Errorf("%s: output schema %v, structured %v", tl.Name, tl.OutputSchema, res.StructuredContent)
+	}
+}
+
+func TestEverySchemaSaysObject(t *testing.T) {
+	var tools []*tool.Tool
+	for name, in := range map[string]string{"a.true": `true`, "a.empty": ` { } `, "a.untyped": ` { "properties":{"x":{"$ref":"#/$defs/y"}},"$defs":{"y":{}}}`} {
+		tl := handled(name, tool.Reads, echo().Handle)
+		tl.Input = schema.Must(in)
+		tools = append(tools, tl)
+	}
+	h := newHouse(t, nil, tools...)
+	_, body, _ := post(t, h.http(t, inject.Direct).URL, pingMessage)
+	for _, want := range []string{`"name":"a__true","description":"Test a.true.","inputSchema":{"type":"object"}`,
+		`"name":"a__empty","description":"Test a.empty.","inputSchema":{"type":"object"}`,
+		`"inputSchema":{"type":"object","properties":{"x":{"$ref":"#/$defs/y"}},"$defs":{"y":{}}}`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
 		}
 	}
 }

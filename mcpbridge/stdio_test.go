@@ -289,3 +289,26 @@ func TestListsAreTheSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// Whatever comes in, only messages come out, and the server goes on to the end.
+func FuzzServeStdio(f *testing.F) {
+	for _, in := range []string{"", "{}", "[]", "[[]]", `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `[{"jsonrpc":"2.0","id":"a","method":"ping"}]`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"talk__echo","arguments":"{}"}}`, "\"\\ud800\"", `{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"x"}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`} {
+		f.Add([]byte(in), true)
+		f.Add([]byte(in), false)
+	}
+	h := newHouse(f, nil, echo())
+	f.Fuzz(func(t *testing.T, in []byte, old bool) {
+		version := "2025-11-25"
+		if old {
+			version = "2025-03-26"
+		}
+		last := `{"jsonrpc":"2.0","id":"the last one","method":"tools/call","params":{"name":"talk__echo","arguments":{"text":"alive"}}}`
+		got := h.converse(t, begin(version)+string(in)+"\n"+last)
+		if !strings.Contains(strings.Join(got, "\n"), "alive") && !bytes.Contains(in, []byte("the last one")) {
+			t.Errorf("the server did not go on: %q", got)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
 
 	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/module"
@@ -316,4 +317,48 @@ func TestModuleWithoutServers(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestArgumentsInHeaders(t *testing.T) {
+	got := make(chan string, 1)
+	s := sdkServer(func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: "get_row", InputSchema: json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},` +
+			`"at":{"type":"object","properties":{"line":{"type":"integer","x-mcp-header":"Line"}}},"dry":{"type":"boolean","x-mcp-header":"Dry"}}}`)},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				h := r.GetExtra().Header
+				got <- strings.Join([]string{h.Get("Mcp-Method"), h.Get("Mcp-Name"), h.Get("Mcp-Param-Region"), h.Get("Mcp-Param-Line"), h.Get("Mcp-Param-Dry")}, " ")
+				return &mcp.CallToolResult{}, nil
+			})
+	})
+	g := open(t, serveHTTP(t, s, true))
+	for args, want := range map[string]string{ // the library's server compares them with the arguments
+		`{"region":"eu west","at":{"line":42},"dry":true}`: "tools/call get_row eu west 42 true",
+		`{"region":"Zürich"}`:                              "tools/call get_row =?base64?WsO8cmljaA==?=  ",
+		`{"region":"=?base64?x?="}`:                        "tools/call get_row =?base64?PT9iYXNlNjQ/eD89?=  ",
+		`{}`:                                               "tools/call get_row   ",
+	} {
+		if res := g.call(t, "mcp.web.get_row", args); res.Err != nil {
+			t.Errorf("%s: %v", args, res.Err)
+		} else if sent := <-got; sent != want {
+			t.Errorf("%s went with %q, not %q", args, sent, want)
+		}
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdkServer(nil) }, nil))
+	ups := mcpbridge.OpenUpstreams(t.Context(), []mcpbridge.Upstream{self("crash"), rename(self("refuses"), "refuses"),
+		{Name: "web", URL: web.URL}, {Name: "away", URL: "http://127.0.0.1:1"}}, mcpbridge.UpstreamOptions{})
+	ups.Wait(t.Context())
+	if err := ups.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, st := range ups.Status() {
+		if st.State != mcpbridge.Stopped {
+			t.Errorf("%s is %s", st.Name, st.State)
+		}
+	}
+	web.Close()
+	http.DefaultClient.CloseIdleConnections()
 }
