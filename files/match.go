@@ -170,7 +170,10 @@ func around(data []byte, hits []hit, n int) []line {
 		out = append(out, before(data, h, n, lastNumber(out), behind)...)
 		shown := strings.Split(shorten(data[h.from:h.to], h.matchFrom-h.from, h.matchTo-h.from), "\n")
 		for j, text := range shown {
-			out = append(out, line{number: h.number + j, match: j == 0, text: strings.TrimSuffix(text, "\r")})
+			if j < len(shown)-1 {
+				text = strings.TrimSuffix(text, "\r") // of the last one, it is gone already
+			}
+			out = append(out, line{number: h.number + j, match: j == 0, text: text})
 		}
 		number, behind = h.number+1+bytes.Count(data[h.from:h.to], []byte{'\n'}), h.to+1
 	}
