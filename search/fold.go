@@ -1,6 +1,7 @@
 package search
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -129,9 +130,10 @@ func compose(text string) string {
 }
 
 // squeeze returns the folded letters and digits of name and nothing else, so
-// that File.Read, file__read and "file read" are one.
+// that File.Read, file__read and "file read" are one. A name without any stays
+// as it is.
 func squeeze(dst []byte, name string) []byte {
-	before := noScript
+	before, empty := noScript, len(dst)
 	for _, r := range compose(name) {
 		s := scriptOf(r)
 		switch {
@@ -145,6 +147,9 @@ func squeeze(dst []byte, name string) []byte {
 		}
 		dst = appendFolded(dst, r, s)
 		before = s
+	}
+	if len(dst) == empty {
+		dst = append(dst, strings.TrimSpace(name)...)
 	}
 	return dst
 }
