@@ -286,14 +286,6 @@ func (l *loader) checkAction(at place, path, moduleName string, modules []string
 	}
 }
 
-// nearest suggests one of many names.
-func nearest(name string, among []string) string {
-	if near := schema.Closest(name, among, 1); len(near) == 1 {
-		return fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return ""
-}
-
 // unknownModule reports a module that is configured and does not exist.
 func (l *loader) unknownModule(s *spot) {
 	name, there := s.segs[len(s.segs)-1], "there is "+strings.Join(l.catalogue.modules, ", ")

@@ -73,11 +73,25 @@ func (ps Problems) sorted(files []string) Problems {
 // didYouMean suggests one of the names for one that is not among them, or
 // lists them if they are few and none is near.
 func didYouMean(name string, among []string) string {
-	if near := schema.Closest(name, among, 1); len(near) == 1 {
-		return fmt.Sprintf("did you mean %q?", near[0])
+	if near := nearest(name, among); near != "" {
+		return near
 	}
 	if len(among) == 0 || len(among) > 15 {
 		return ""
 	}
 	return "there is " + strings.Join(among, ", ")
+}
+
+// maxCompared bounds how many names are compared for one suggestion.
+const maxCompared = 1000
+
+// nearest suggests one of the names for one that is not among them.
+func nearest(name string, among []string) string {
+	if len(among) > maxCompared {
+		return ""
+	}
+	if near := schema.Closest(name, among, 1); len(near) == 1 {
+		return fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return ""
 }

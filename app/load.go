@@ -75,7 +75,12 @@ type loader struct {
 	broken    map[string]bool // the paths of values that could not be read, of which no more is said
 }
 
-func (l *loader) add(ps ...Problem) { l.problems = append(l.problems, ps...) }
+// maxProblems bounds how many problems are told of one app.
+const maxProblems = 500
+
+func (l *loader) add(ps ...Problem) {
+	l.problems = append(l.problems, ps[:min(len(ps), max(maxProblems-len(l.problems), 0))]...)
+}
 
 func (l *loader) fail(at place, path, message, suggestion string) {
 	if l.broken[path] {

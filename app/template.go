@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -124,6 +125,9 @@ func fillTree(root *node, file string, o LoadOptions) Problems {
 	all, order := survey(root)
 	filled := make(map[*node]string, len(order))
 	for _, pointer := range order {
+		if len(f.problems) >= maxProblems {
+			break
+		}
 		s := all[pointer]
 		for _, field := range s.node.fields {
 			if strings.Contains(field.key, "{{") {
@@ -315,16 +319,17 @@ func (f *filler) variable(t template) (filledText, error) {
 	if t.fallback {
 		return filledText{text: t.text}, nil
 	}
+	return filledText{}, Problem{Message: fmt.Sprintf("there is no variable %q", t.name), Suggestion: f.suggest(t.name)}
+}
+
+// suggest names the variable that may be meant by one that there is not.
+func (f *filler) suggest(name string) string {
 	names := slices.Collect(maps.Keys(f.o.Vars))
 	for _, field := range f.root.get("dev", "variables").members() {
 		names = append(names, field.key)
 	}
 	slices.Sort(names)
-	suggestion := didYouMean(t.name, slices.Compact(names))
-	if suggestion == "" {
-		suggestion = "declare it under dev.variables"
-	}
-	return filledText{}, Problem{Message: fmt.Sprintf("there is no variable %q", t.name), Suggestion: suggestion}
+	return cmp.Or(didYouMean(name, slices.Compact(names)), "declare it under dev.variables")
 }
 
 func (f *filler) appText(t template, key string) (filledText, error) {

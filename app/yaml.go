@@ -78,6 +78,9 @@ func (r *reader) fail(line, col int, message, suggestion string) {
 }
 
 func (r *reader) failAt(path string, at place, message, suggestion string) {
+	if len(r.problems) >= maxProblems {
+		return
+	}
 	r.problems = append(r.problems, Problem{at.file, at.line, at.col, path, message, suggestion})
 }
 
@@ -289,6 +292,7 @@ func number(y *yaml.Node) (string, bool) {
 // mapping reads the keys of a map, then those that it takes over by <<.
 func (r *reader) mapping(y *yaml.Node, n *node, path string, depth int) {
 	var merges []*yaml.Node
+	seen := make(map[string]int, len(y.Content)/2) // the line of each key
 	for i := 0; i+1 < len(y.Content) && !r.full; i += 2 {
 		k, v := y.Content[i], y.Content[i+1]
 		at := place{r.file, max(k.Line, 1), max(k.Column, 1)}
@@ -300,14 +304,15 @@ func (r *reader) mapping(y *yaml.Node, n *node, path string, depth int) {
 		if !ok {
 			continue
 		}
-		if old := n.field(key); old != nil {
-			r.failAt(joinPath(path, key), at, fmt.Sprintf("the key %q stands here again; it is already on line %d", key, old.at.line), "remove one of the two")
+		if line, twice := seen[key]; twice {
+			r.failAt(joinPath(path, key), at, fmt.Sprintf("the key %q stands here again; it is already on line %d", key, line), "remove one of the two")
 			continue
 		}
+		seen[key] = at.line
 		n.fields = append(n.fields, field{key, at, r.read(v, joinPath(path, key), depth+1)})
 	}
 	for _, m := range merges {
-		r.merge(m, n, path, depth)
+		r.merge(m, n, seen, path, depth)
 	}
 }
 
@@ -333,7 +338,7 @@ func (r *reader) key(k *yaml.Node, at place, path string) (string, bool) {
 }
 
 // merge adds to n the keys of a merged map (or list of maps) that it lacks.
-func (r *reader) merge(m *yaml.Node, n *node, path string, depth int) {
+func (r *reader) merge(m *yaml.Node, n *node, seen map[string]int, path string, depth int) {
 	from := r.read(m, path, depth+1)
 	maps := []*node{from}
 	if from.kind == isList {
@@ -344,7 +349,8 @@ func (r *reader) merge(m *yaml.Node, n *node, path string, depth int) {
 			r.failAt(path, from.at, "<< takes over a map or a list of maps, and this is "+from.kind.String(), "")
 		}
 		for _, f := range from.fields {
-			if n.field(f.key) == nil {
+			if _, own := seen[f.key]; !own {
+				seen[f.key] = f.at.line
 				n.fields = append(n.fields, f)
 			}
 		}
