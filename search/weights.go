@@ -2,8 +2,10 @@ package search
 
 // All figures by which the ranking was tuned stand here. They were chosen on
 // the development halves of ten public tool catalogues with queries, by the
-// macro average of nDCG@10 and recall@5, in coarse steps: a change that did
-// not show on most of the sets was not made.
+// macro average of nDCG@10 and recall@5, one figure at a time and in coarse
+// steps: halving or doubling one costs less than .01 of nDCG@10. Those of
+// titles, help, tags, aliases, side effects and examples, of which these
+// catalogues have none, and of naming are set by judgement.
 
 // A field is a part of a tool's definition that search weighs by itself.
 type field uint8
