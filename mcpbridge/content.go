@@ -39,7 +39,7 @@ func encodeBlock(b contentBlock) json.RawMessage {
 // block returns the content in the protocol's form: as the upstream server
 // sent it where it did, and nobody changed it since.
 func block(c tool.Content) json.RawMessage {
-	if c.Raw != nil && json.Valid(c.Raw) {
+	if c.Raw != nil && saysSame(c.Raw, c.Text) {
 		return c.Raw
 	}
 	switch {
@@ -68,12 +68,31 @@ func block(c tool.Content) json.RawMessage {
 		Resource: &resource{URI: "helve:result", MIME: c.MIME, Blob: &c.Data}})
 }
 
+// saysSame reports whether a block still holds the text. A guard that changed
+// the text and forgot the block must not be undone.
+func saysSame(raw json.RawMessage, text string) bool {
+	var b struct {
+		Text     string `json:"text"`
+		Resource struct {
+			Text string `json:"text"`
+		} `json:"resource"`
+	}
+	if json.Unmarshal(raw, &b) != nil {
+		return false
+	}
+	had := b.Text + b.Resource.Text
+	return had == text || had == "" && strings.HasPrefix(text, unreadable)
+}
+
+// unreadable begins the text that stands for what only the block can tell.
+const unreadable = "[content "
+
 // content returns what an upstream server's block holds, with the block itself.
 func content(raw json.RawMessage) tool.Content {
 	c := tool.Content{Raw: raw}
 	var b contentBlock
 	if err := json.Unmarshal(raw, &b); err != nil {
-		c.Text = "[content that cannot be read: " + err.Error() + "]"
+		c.Text = unreadable + "that cannot be read: " + err.Error() + "]"
 		return c
 	}
 	c.MIME = b.MIME
@@ -88,7 +107,7 @@ func content(raw json.RawMessage) tool.Content {
 	case b.Text != nil:
 		c.Text = *b.Text
 	default:
-		c.Text = "[content of an unknown kind: " + printable(b.Type) + "]"
+		c.Text = unreadable + "of an unknown kind: " + printable(b.Type) + "]"
 	}
 	return c
 }

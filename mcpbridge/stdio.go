@@ -201,9 +201,7 @@ func (c *stdioConn) accept(l line) error {
 const lastBatches = "2025-06-18"
 
 func (c *stdioConn) acceptBatch(data []byte) error {
-	c.mu.Lock()
-	version := c.version
-	c.mu.Unlock()
+	version := c.negotiated()
 	var parts []json.RawMessage
 	switch err := json.Unmarshal(data, &parts); {
 	case version >= lastBatches:
@@ -226,6 +224,25 @@ func (c *stdioConn) acceptBatch(data []byte) error {
 		return c.out.write(joinArray(b.answers))
 	}
 	return nil
+}
+
+// negotiated returns the revision, "" if there is none yet. If one is being
+// negotiated, it waits for that.
+func (c *stdioConn) negotiated() string {
+	for {
+		c.mu.Lock()
+		_, starting := c.inFlight[c.starting]
+		version, changed := c.version, c.changed
+		c.mu.Unlock()
+		if !starting {
+			return version
+		}
+		select {
+		case <-changed:
+		case <-c.quit:
+			return version
+		}
+	}
 }
 
 // decode returns the message, or the answer to what is none. A call counts as

@@ -239,7 +239,8 @@ func TestContentKinds(t *testing.T) {
 			{Text: "<b>&"}, {Data: []byte("png"), MIME: "image/png"}, {Data: []byte("wav"), MIME: "audio/wav"},
 			{Data: []byte("zip"), MIME: "application/zip"}, {URI: "file:///x", Text: "inside", MIME: "text/plain"},
 			{URI: "file:///y", Data: []byte("bin")}, {URI: "file:///z", Link: true, Name: "z"},
-			{Text: "ignored", Raw: json.RawMessage(`{"type":"text","text":"raw","annotations":{"priority":0.5},"n":12345678901234567890}`)},
+			{Text: "[redacted]", Raw: json.RawMessage(`{"type":"text","text":"secret"}`)},
+			{Text: "raw", Raw: json.RawMessage(`{"type":"text","text":"raw","annotations":{"priority":0.5},"n":12345678901234567890}`)},
 		}}, nil
 	})
 	h := newHouse(t, nil, all)
@@ -248,7 +249,7 @@ func TestContentKinds(t *testing.T) {
 		`{"type":"image","data":"cG5n","mimeType":"image/png"},{"type":"audio","data":"d2F2","mimeType":"audio/wav"},` +
 		`{"type":"resource","resource":{"uri":"helve:result","mimeType":"application/zip","blob":"emlw"}},` +
 		`{"type":"resource","resource":{"uri":"file:///x","mimeType":"text/plain","text":"inside"}},` +
-		`{"type":"resource","resource":{"uri":"file:///y","blob":"Ymlu"}},{"type":"resource_link","uri":"file:///z","name":"z"},` +
+		`{"type":"resource","resource":{"uri":"file:///y","blob":"Ymlu"}},{"type":"resource_link","uri":"file:///z","name":"z"},{"type":"text","text":"[redacted]"},` +
 		`{"type":"text","text":"raw","annotations":{"priority":0.5},"n":12345678901234567890}]}}`
 	if got[1] != want {
 		t.Errorf("sent\n%s\nnot\n%s", got[1], want)

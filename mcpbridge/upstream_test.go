@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -361,4 +362,34 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 	web.Close()
 	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestServerForgetsItsSessions(t *testing.T) {
+	var now atomic.Pointer[http.Handler]
+	fresh := func(name string) {
+		var h http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+			return sdkServer(func(s *mcp.Server) { nopTool(s, "get_same"); nopTool(s, name) })
+		}, nil)
+		now.Store(&h)
+	}
+	fresh("get_old")
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	g := open(t, mcpbridge.Upstream{Name: "web", URL: web.URL})
+	g.ok(t, "mcp.web.get_same", `{}`, "get_same")
+	fresh("get_new")
+	web.CloseClientConnections() // as a restart does
+	lost := g.call(t, "mcp.web.get_same", `{}`)
+	if lost.Err != nil && (lost.Err.Code != tool.CodeExternal || !lost.Err.Retryable) {
+		t.Errorf("the first call after the restart: %+v", lost.Err)
+	}
+	g.ok(t, "mcp.web.get_same", `{}`, "get_same")
+	g.until(t, func(set *tool.Set) bool {
+		_, old := set.Lookup("mcp.web.get_old")
+		_, new := set.Lookup("mcp.web.get_new")
+		return new && !old
+	})
 }
