@@ -183,10 +183,8 @@ func (in *inferrer) object(t reflect.Type, extra []string) error {
 			required = append(required, string(quote(name)))
 		}
 	}
-	own := []string{`"type":"object"`}
-	if len(props) > 0 {
-		own = append(own, `"properties":{`+strings.Join(props, ",")+`}`)
-	}
+	// Some model APIs refuse an object that says nothing of its properties.
+	own := []string{`"type":"object"`, `"properties":{` + strings.Join(props, ",") + `}`}
 	if len(required) > 0 {
 		own = append(own, `"required":[`+strings.Join(required, ",")+`]`)
 	}

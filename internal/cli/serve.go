@@ -48,7 +48,30 @@ func (c *cli) serve(ctx context.Context, addr, token string) (err error) {
 		return err
 	}
 	c.announce(a, d)
-	return d.Serve(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		c.announceUpstreams(ctx, a)
+	}()
+	err = d.Serve(ctx)
+	<-told
+	return err
+}
+
+// announceUpstreams says how the upstream servers answered, once they have.
+func (c *cli) announceUpstreams(ctx context.Context, a *app.App) {
+	if len(a.Upstreams()) == 0 || c.json {
+		return
+	}
+	a.WaitUpstreams(ctx)
+	s := c.style(c.out)
+	for _, u := range a.Upstreams() {
+		if u.Error != "" {
+			fmt.Fprintf(c.out, "  %s upstream %s: %s\n", s.bad("✗"), u.Name, cleanText(u.Error))
+		} else {
+			fmt.Fprintf(c.out, "  %s upstream %s (%s): %d tools\n", s.good("✓"), u.Name, u.Transport, u.Tools)
+		}
+	}
 }
 
 // announce says what is served and where.
@@ -69,9 +92,6 @@ func (c *cli) announce(a *app.App, d *daemon.Daemon) {
 	views := daemon.Views()
 	for _, path := range slices.Sorted(maps.Keys(views)) {
 		fmt.Fprintf(c.out, "  %-40s %s\n", s.bold(d.URL()+path), notes[views[path]])
-	}
-	for _, u := range a.Upstreams() {
-		fmt.Fprintf(c.out, "  upstream %s (%s)\n", u.Name, u.Transport)
 	}
 	fmt.Fprintf(c.out, "State is kept in %s. Stop with Ctrl-C.\n", a.State)
 }
