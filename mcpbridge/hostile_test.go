@@ -121,7 +121,7 @@ func endless() func(json.RawMessage, json.RawMessage) string {
 
 func TestHostileServers(t *testing.T) {
 	mute, deaf := self("mute"), self("deaf")
-	mute.StartTimeout, deaf.StartTimeout = 300*time.Millisecond, 3*time.Second
+	mute.StartTimeout, deaf.StartTimeout = 300*time.Millisecond, 6*time.Second
 	rows := []struct {
 		up    mcpbridge.Upstream
 		state mcpbridge.State
