@@ -486,6 +486,9 @@ func (l *loader) checkRule(r *node, path string) {
 			l.fail(module.at, path+".module", fmt.Sprintf("no module matches %q", module.text), "")
 		}
 	case module.kind == isString && l.checkModule(module.at, path+".module", module.text):
+		if module.text == "mcp" && len(l.catalogue.servers) > 0 {
+			return // the rule is about the servers' tools as well
+		}
 		l.checkActions(r.get("actions"), path+".actions", module.text)
 	}
 }

@@ -22,82 +22,82 @@ type Config struct {
 type Info struct {
 	ID          string   `json:"app_id" pattern:"^[a-z0-9][a-z0-9_-]{0,63}$" jsonschema:"the app's name in paths, audits and limits"`
 	Name        string   `json:"name" minlen:"1" jsonschema:"the app's name for people"`
-	Version     string   `json:"version,omitempty" default:"\"1.0\""`
-	Description string   `json:"description,omitempty"`
-	Author      string   `json:"author,omitempty"`
-	Tags        []string `json:"tags,omitempty"`
-	Icon        string   `json:"icon,omitempty"`
-	Category    string   `json:"category,omitempty"`
+	Version     string   `json:"version,omitempty" default:"\"1.0\"" jsonschema:"the version of the app"`
+	Description string   `json:"description,omitempty" jsonschema:"what it is for"`
+	Author      string   `json:"author,omitempty" jsonschema:"who wrote it"`
+	Tags        []string `json:"tags,omitempty" jsonschema:"words by which it is found"`
+	Icon        string   `json:"icon,omitempty" jsonschema:"a name or an address"`
+	Category    string   `json:"category,omitempty" jsonschema:"the field to which it belongs"`
 }
 
 // Runtime says how an app runs.
 type Runtime struct {
-	Mode               string          `json:"mode,omitempty" enum:"one_shot,conversation,background" default:"\"conversation\""`
+	Mode               string          `json:"mode,omitempty" enum:"one_shot,conversation,background" default:"\"conversation\"" jsonschema:"one task, a conversation, or work in the background"`
 	EntryAgent         string          `json:"entry_agent,omitempty" jsonschema:"the agent that begins; the first if left out"`
-	MaxTurns           int             `json:"max_turns,omitempty" default:"50" min:"1"`
+	MaxTurns           int             `json:"max_turns,omitempty" default:"50" min:"1" jsonschema:"how often the model may answer before a run ends"`
 	Timeout            int             `json:"timeout,omitempty" default:"300" min:"1" jsonschema:"seconds that a run may take"`
 	Workdir            string          `json:"workdir,omitempty" jsonschema:"the root folder, relative to this file"`
-	WorkdirMode        string          `json:"workdir_mode,omitempty" enum:"none,required,fixed,auto" default:"\"auto\""`
+	WorkdirMode        string          `json:"workdir_mode,omitempty" enum:"none,required,fixed,auto" default:"\"auto\"" jsonschema:"whether there is a root folder: none, one that must be given, the one in this file, or whichever there is"`
 	DirectModules      []string        `json:"direct_modules,omitempty" jsonschema:"modules whose tools are shown in every mode"`
 	ToolInjection      *string         `json:"tool_injection,omitempty" enum:"direct,compact_direct,discovery" jsonschema:"how tools are shown; decided by their size if left out"`
-	MaxActiveTools     int             `json:"max_active_tools,omitempty" default:"20" min:"1" max:"500"`
-	Context            Context         `json:"context,omitzero"`
-	Hooks              json.RawMessage `json:"hooks,omitempty" form:"Hooks"`
-	Middleware         json.RawMessage `json:"middleware,omitempty" form:"Middleware"`
-	Watchers           bool            `json:"watchers,omitempty"`
-	Scheduler          bool            `json:"scheduler,omitempty"`
-	Triggers           json.RawMessage `json:"triggers,omitempty" form:"Triggers"`
-	MaxSessionsPerUser int             `json:"max_sessions_per_user,omitempty" min:"1"`
-	Input              json.RawMessage `json:"input,omitempty" form:"Any"`
-	Output             json.RawMessage `json:"output,omitempty" form:"Any"`
-	PayloadSchema      json.RawMessage `json:"payload_schema,omitempty" form:"Object"`
+	MaxActiveTools     int             `json:"max_active_tools,omitempty" default:"20" min:"1" max:"500" jsonschema:"how many tools that were found by search stay in full view"`
+	Context            Context         `json:"context,omitzero" jsonschema:"how much of the model's context is used"`
+	Hooks              json.RawMessage `json:"hooks,omitempty" form:"Hooks" jsonschema:"what happens on events, as the app"`
+	Middleware         json.RawMessage `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls: name, {name: settings}, or {name, config, enabled}"`
+	Watchers           bool            `json:"watchers,omitempty" jsonschema:"offer the watch_* tools"`
+	Scheduler          bool            `json:"scheduler,omitempty" jsonschema:"offer schedule, cancel_schedule and remind"`
+	Triggers           json.RawMessage `json:"triggers,omitempty" form:"Triggers" jsonschema:"what starts the app"`
+	MaxSessionsPerUser int             `json:"max_sessions_per_user,omitempty" min:"1" jsonschema:"how many sessions one user may have at once"`
+	Input              json.RawMessage `json:"input,omitempty" form:"Any" jsonschema:"what a one-shot app is given"`
+	Output             json.RawMessage `json:"output,omitempty" form:"Any" jsonschema:"what a one-shot app gives back"`
+	PayloadSchema      json.RawMessage `json:"payload_schema,omitempty" form:"Object" jsonschema:"the JSON Schema of what a one-shot app is given"`
 }
 
 // Context says how much of a model's context is used, and how it is kept.
 type Context struct {
 	MaxTokens          int     `json:"max_tokens,omitempty" min:"1000" jsonschema:"tokens of the context window; the model's if left out"`
-	OutputReserved     int     `json:"output_reserved,omitempty" default:"4096" min:"1"`
-	Strategy           string  `json:"strategy,omitempty" enum:"summarize,truncate" default:"\"summarize\""`
-	KeepRecent         int     `json:"keep_recent,omitempty" default:"10" min:"0"`
-	CompressionTrigger float64 `json:"compression_trigger,omitempty" default:"0.75" min:"0.1" max:"1"`
+	OutputReserved     int     `json:"output_reserved,omitempty" default:"4096" min:"1" jsonschema:"tokens that are kept free for the answer"`
+	Strategy           string  `json:"strategy,omitempty" enum:"summarize,truncate" default:"\"summarize\"" jsonschema:"how a conversation is kept within the window"`
+	KeepRecent         int     `json:"keep_recent,omitempty" default:"10" min:"0" jsonschema:"messages that are never summarized"`
+	CompressionTrigger float64 `json:"compression_trigger,omitempty" default:"0.75" min:"0.1" max:"1" jsonschema:"the part of the window that is filled when compression begins"`
 }
 
 // An Agent is who works in an app.
 type Agent struct {
-	ID           string          `json:"id" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"`
-	Role         string          `json:"role,omitempty" enum:"worker,coordinator,specialist" default:"\"worker\""`
-	Brain        *Brain          `json:"brain"`
-	SystemPrompt string          `json:"system_prompt,omitempty"`
-	PlanFirst    bool            `json:"plan_first,omitempty"`
-	Specialty    string          `json:"specialty,omitempty"`
+	ID           string          `json:"id" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" jsonschema:"its name, for entry_agent and delegate_to"`
+	Role         string          `json:"role,omitempty" enum:"worker,coordinator,specialist" default:"\"worker\"" jsonschema:"what the agent is to the others"`
+	Brain        *Brain          `json:"brain" jsonschema:"the model by which it thinks"`
+	SystemPrompt string          `json:"system_prompt,omitempty" jsonschema:"what it is told first"`
+	PlanFirst    bool            `json:"plan_first,omitempty" jsonschema:"make a plan before acting"`
+	Specialty    string          `json:"specialty,omitempty" jsonschema:"what it is good at, for those who delegate"`
 	DelegateTo   []string        `json:"delegate_to,omitempty" jsonschema:"ids of the agents to whom it may delegate"`
 	Capabilities []string        `json:"capabilities,omitempty" jsonschema:"skills that are loaded from the start"`
 	Modules      []ModuleUse     `json:"modules,omitempty" jsonschema:"the modules, or {module: [actions]}, that it may use; all if left out"`
 	Profile      []string        `json:"profile,omitempty" jsonschema:"the groups of tools that it may use (read, vault, edit, web, agent, mcp, skill), +tool and -tool; all if left out"`
-	Pool         *Pool           `json:"pool,omitempty"`
-	Hooks        json.RawMessage `json:"hooks,omitempty" form:"Hooks"`
+	Pool         *Pool           `json:"pool,omitempty" jsonschema:"how many of its specialists work at once"`
+	Hooks        json.RawMessage `json:"hooks,omitempty" form:"Hooks" jsonschema:"what happens on events, as the app"`
 }
 
 // A Pool bounds how many of a coordinator's specialists work at once.
 type Pool struct {
-	MaxWorkers int `json:"max_workers,omitempty" default:"3" min:"1" max:"64"`
+	MaxWorkers int `json:"max_workers,omitempty" default:"3" min:"1" max:"64" jsonschema:"how many work at once"`
 }
 
 // A Brain is the model by which an agent thinks.
 type Brain struct {
-	Provider      string          `json:"provider,omitempty"`
-	Model         string          `json:"model,omitempty"`
-	ProviderID    string          `json:"provider_id,omitempty"`
-	Backend       string          `json:"backend,omitempty" enum:"openai_compat,anthropic,github_copilot,gemini,ollama,script"`
-	Config        json.RawMessage `json:"config,omitempty" form:"BrainConfig"`
-	Credential    json.RawMessage `json:"credential,omitempty" form:"Credential"`
-	Temperature   *float64        `json:"temperature,omitempty" min:"0" max:"2"`
-	MaxTokens     int             `json:"max_tokens,omitempty" min:"1"`
-	TopP          *float64        `json:"top_p,omitempty" min:"0" max:"1"`
-	Timeout       int             `json:"timeout,omitempty" min:"1"`
-	NativeToolUse *bool           `json:"native_tool_use,omitempty"`
-	Context       *Context        `json:"context,omitempty"`
-	Fallback      *Brain          `json:"fallback,omitempty"`
+	Provider      string          `json:"provider,omitempty" jsonschema:"who offers the model"`
+	Model         string          `json:"model,omitempty" jsonschema:"the model's name"`
+	ProviderID    string          `json:"provider_id,omitempty" jsonschema:"a provider that is declared elsewhere, in place of provider and model"`
+	Backend       string          `json:"backend,omitempty" enum:"openai_compat,anthropic,github_copilot,gemini,ollama,script" jsonschema:"the protocol that is spoken"`
+	Config        json.RawMessage `json:"config,omitempty" form:"BrainConfig" jsonschema:"its settings"`
+	Credential    json.RawMessage `json:"credential,omitempty" form:"Credential" jsonschema:"the name of a credential, or {ref, scope}"`
+	Temperature   *float64        `json:"temperature,omitempty" min:"0" max:"2" jsonschema:"how freely it chooses words"`
+	MaxTokens     int             `json:"max_tokens,omitempty" min:"1" jsonschema:"tokens of an answer, at most"`
+	TopP          *float64        `json:"top_p,omitempty" min:"0" max:"1" jsonschema:"how much of the probability it chooses from"`
+	Timeout       int             `json:"timeout,omitempty" min:"1" jsonschema:"seconds that an answer may take"`
+	NativeToolUse *bool           `json:"native_tool_use,omitempty" jsonschema:"call tools by the API, or by text; by provider if left out"`
+	Context       *Context        `json:"context,omitempty" jsonschema:"in place of the app's"`
+	Fallback      *Brain          `json:"fallback,omitempty" jsonschema:"who answers when this brain cannot"`
 }
 
 // Tools says what an app may use.
@@ -105,22 +105,22 @@ type Tools struct {
 	Modules      map[string]ModuleBlock `json:"modules,omitempty" form:"Modules" jsonschema:"the modules that are open; the built-in defaults if left out"`
 	Capabilities Capabilities           `json:"capabilities,omitzero" jsonschema:"the policy"`
 	MCPServers   map[string]MCPServer   `json:"mcp_servers,omitempty" jsonschema:"upstream MCP servers"`
-	Channels     json.RawMessage        `json:"channels,omitempty" form:"Channels"`
+	Channels     json.RawMessage        `json:"channels,omitempty" form:"Channels" jsonschema:"ways to be notified"`
 }
 
 // A ModuleBlock configures one module.
 type ModuleBlock struct {
-	Config      json.RawMessage `json:"config,omitempty" form:"Object"`
+	Config      json.RawMessage `json:"config,omitempty" form:"Object" jsonschema:"its settings"`
 	Setup       []SetupStep     `json:"setup,omitempty" jsonschema:"actions that are run, as the app, when it opens"`
-	Constraints Constraints     `json:"constraints,omitzero" form:"Object"`
-	Middleware  json.RawMessage `json:"middleware,omitempty" form:"Middleware"`
-	Credential  json.RawMessage `json:"credential,omitempty" form:"Credential"`
+	Constraints Constraints     `json:"constraints,omitzero" form:"Object" jsonschema:"what agents may call of it"`
+	Middleware  json.RawMessage `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls: name, {name: settings}, or {name, config, enabled}"`
+	Credential  json.RawMessage `json:"credential,omitempty" form:"Credential" jsonschema:"the name of a credential, or {ref, scope}"`
 }
 
 // A SetupStep is a call that is made when the app opens.
 type SetupStep struct {
-	Action string          `json:"action"`
-	Params json.RawMessage `json:"params,omitempty" form:"Object"`
+	Action string          `json:"action" jsonschema:"an action of the module, or the full name of any tool"`
+	Params json.RawMessage `json:"params,omitempty" form:"Object" jsonschema:"its arguments"`
 }
 
 // Constraints narrow what agents may call of a module.
@@ -132,63 +132,63 @@ type Constraints struct {
 
 // Capabilities are an app's policy (SPEC A1).
 type Capabilities struct {
-	DefaultPolicy   string         `json:"default_policy,omitempty" enum:"auto,approve,approve_all,block" default:"\"approve\""`
-	MaxRiskLevel    string         `json:"max_risk_level,omitempty" enum:"low,medium,high" default:"\"medium\""`
+	DefaultPolicy   string         `json:"default_policy,omitempty" enum:"auto,approve,approve_all,block" default:"\"approve\"" jsonschema:"what becomes of calls on which no rule speaks"`
+	MaxRiskLevel    string         `json:"max_risk_level,omitempty" enum:"low,medium,high" default:"\"medium\"" jsonschema:"what is riskier is blocked unless it is granted"`
 	Grant           []Rule         `json:"grant,omitempty" jsonschema:"what runs without being asked about"`
 	Approve         []Rule         `json:"approve,omitempty" jsonschema:"what is asked about"`
 	Deny            []Rule         `json:"deny,omitempty" jsonschema:"what never runs, and is not seen"`
 	Hidden          []Rule         `json:"hidden,omitempty" jsonschema:"what agents do not see and cannot call"`
-	HiddenModules   []string       `json:"hidden_modules,omitempty"`
-	ApprovalTimeout int            `json:"approval_timeout,omitempty" default:"300" min:"30" max:"3600"`
-	RateLimits      map[string]int `json:"rate_limits,omitempty"`
+	HiddenModules   []string       `json:"hidden_modules,omitempty" jsonschema:"modules whose tools agents do not see and cannot call"`
+	ApprovalTimeout int            `json:"approval_timeout,omitempty" default:"300" min:"30" max:"3600" jsonschema:"seconds after which a question that nobody answered is a no"`
+	RateLimits      map[string]int `json:"rate_limits,omitempty" jsonschema:"calls per minute, by module.action, module or *"`
 }
 
 // A Rule is {module, actions, reason}, or the text of a pattern with conditions
 // (see guard.ParseRule).
 type Rule struct {
-	Module  string   `json:"module,omitempty"`
-	Actions []string `json:"actions,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
-	Pattern string   `json:"pattern,omitempty"`
+	Module  string   `json:"module,omitempty" jsonschema:"a module, such as filesystem or mcp.github"`
+	Actions []string `json:"actions,omitempty" jsonschema:"names or globs of its actions; all if left out"`
+	Reason  string   `json:"reason,omitempty" jsonschema:"why, for those who read decisions"`
+	Pattern string   `json:"pattern,omitempty" jsonschema:"a glob of tool names, with conditions on arguments: shell.run(command: \"git status*\")"`
 }
 
 // An MCPServer is an upstream MCP server.
 type MCPServer struct {
-	Command     string              `json:"command,omitempty"`
-	Args        []string            `json:"args,omitempty"`
-	Env         map[string]string   `json:"env,omitempty"`
-	Cwd         string              `json:"cwd,omitempty"`
-	URL         string              `json:"url,omitempty"`
-	Headers     map[string]string   `json:"headers,omitempty"`
-	OAuth       json.RawMessage     `json:"oauth,omitempty" form:"OAuth"`
+	Command     string              `json:"command,omitempty" jsonschema:"the program that is the server"`
+	Args        []string            `json:"args,omitempty" jsonschema:"its arguments"`
+	Env         map[string]string   `json:"env,omitempty" jsonschema:"its environment"`
+	Cwd         string              `json:"cwd,omitempty" jsonschema:"the folder in which it runs, relative to the root"`
+	URL         string              `json:"url,omitempty" jsonschema:"where the server is"`
+	Headers     map[string]string   `json:"headers,omitempty" jsonschema:"what is sent along with each request"`
+	OAuth       json.RawMessage     `json:"oauth,omitempty" form:"OAuth" jsonschema:"sign in by OAuth"`
 	Trusted     bool                `json:"trusted,omitempty" jsonschema:"believe the server's annotations"`
-	Disabled    bool                `json:"disabled,omitempty"`
-	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1"`
+	Disabled    bool                `json:"disabled,omitempty" jsonschema:"known, and not connected"`
+	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
 	Timeout     int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
 	Overrides   map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`
 }
 
 // An Override is an operator's word on one upstream tool.
 type Override struct {
-	Effect string            `json:"effect,omitempty" enum:"reads,writes,destroys"`
-	Risk   string            `json:"risk,omitempty" enum:"low,medium,high"`
+	Effect string            `json:"effect,omitempty" enum:"reads,writes,destroys" jsonschema:"what it does"`
+	Risk   string            `json:"risk,omitempty" enum:"low,medium,high" jsonschema:"how much harm it may do"`
 	Roles  map[string]string `json:"roles,omitempty" jsonschema:"argument roles, by property"`
-	Hidden bool              `json:"hidden,omitempty"`
+	Hidden bool              `json:"hidden,omitempty" jsonschema:"agents do not see it and cannot call it"`
 }
 
 // Security says how an app is confined.
 type Security struct {
-	Sandbox     string          `json:"sandbox,omitempty" enum:"require,prefer,off" default:"\"require\""`
-	Taint       string          `json:"taint,omitempty" enum:"off,warn,enforce" default:"\"warn\""`
-	Credentials json.RawMessage `json:"credentials,omitempty" form:"Object"`
+	Sandbox     string          `json:"sandbox,omitempty" enum:"require,prefer,off" default:"\"require\"" jsonschema:"run programs confined or not at all, confined where possible, or unconfined"`
+	Taint       string          `json:"taint,omitempty" enum:"off,warn,enforce" default:"\"warn\"" jsonschema:"what follows from content that came from outside"`
+	Credentials json.RawMessage `json:"credentials,omitempty" form:"Object" jsonschema:"credentials that brains and modules refer to"`
 	AllowHosts  []string        `json:"allow_hosts,omitempty" jsonschema:"host:port of private services that tools may reach all the same"`
 }
 
 // Dev holds skills, variables and included files.
 type Dev struct {
-	Skills    json.RawMessage   `json:"skills,omitempty" form:"Skills"`
+	Skills    json.RawMessage   `json:"skills,omitempty" form:"Skills" jsonschema:"folders of instructions: {command, description, path}"`
 	Variables map[string]string `json:"variables,omitempty" jsonschema:"for templates: {{name}}"`
-	Include   []string          `json:"include,omitempty"`
+	Include   []string          `json:"include,omitempty" jsonschema:"further files of this app, relative to this one: lists append, maps merge"`
 }
 
 // A ModuleUse names a module that an agent may use, whole or by actions.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/modules/std"
 )
 
 func load(t *testing.T, file string) *app.Config {
@@ -211,6 +212,12 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// A rule on the module mcp is about the tools of its servers as well.
+func TestRuleOnAllServers(t *testing.T) {
+	c := parse(t, "tools: {mcp_servers: {s: {command: c}}, capabilities: {deny: [{module: mcp, actions: [\"delete_*\"]}, mcp.*.drop_*]}}")
+	equal(t, "deny", c.Tools.Capabilities.Deny, []app.Rule{{Module: "mcp", Actions: []string{"delete_*"}}, {Pattern: "mcp.*.drop_*"}})
+}
+
 func TestVars(t *testing.T) {
 	c := parse(t, `
 runtime: {workdir: "{{given}}"}
@@ -225,11 +232,13 @@ func TestWorkdirOfTheFile(t *testing.T) {
 	o := options()
 	o.Workdir = "."
 	file := filepath.Join(t.TempDir(), "app.yaml")
-	c, err := app.Parse(file, []byte("app: {app_id: x, name: X, description: \"{{workdir}}\"}\nruntime: {workdir: sub}\n"), o)
+	c, err := app.Parse(file, []byte("app: {app_id: x, name: X, description: \"{{workdir}}\"}\nruntime: {workdir: sub}\ntools: {mcp_servers: {s: {command: c, args: [\"${workspaceFolder}\"]}}}\n"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "workdir", c.App.Description, filepath.Join(filepath.Dir(file), "sub"))
+	want := filepath.Join(filepath.Dir(file), "sub")
+	equal(t, "workdir", c.App.Description, want)
+	equal(t, "args", c.Tools.MCPServers["s"].Args, []string{want})
 }
 
 // A secret that is named by a variable stays a reference where it is used.
@@ -275,7 +284,13 @@ func TestExamples(t *testing.T) {
 		t.Fatalf("%d examples", len(files))
 	}
 	for _, file := range files {
-		c := load(t, file)
+		o := options()
+		o.Modules = app.Known(std.Modules())
+		c, err := app.Load(file, o)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
 		if want := strings.TrimSuffix(filepath.Base(file), ".yaml"); c.App.ID != want {
 			t.Errorf("%s: app_id %s, want %s", file, c.App.ID, want)
 		}

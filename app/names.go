@@ -256,6 +256,9 @@ func (c *catalogue) rules(rules []Rule) []Rule {
 		}
 		for _, m := range c.resolve(r.Module) {
 			own := Rule{Module: m, Actions: c.only(m, r.Actions), Reason: r.Reason}
+			if m == "mcp" {
+				own.Actions = r.Actions // which may be those of its servers' tools
+			}
 			if len(r.Actions) == 0 || len(own.Actions) > 0 {
 				out = append(out, own)
 			}

@@ -86,6 +86,29 @@ func TestSchemaIsDeterministic(t *testing.T) {
 	}
 }
 
+// Every key says what it is for.
+func TestEveryKeyIsDescribed(t *testing.T) {
+	type property struct {
+		Description string
+	}
+	var top struct {
+		Defs map[string]struct{ Properties map[string]property } `json:"$defs"`
+	}
+	if err := json.Unmarshal(app.JSONSchema(nil), &top); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Info", "Runtime", "Context", "Agent", "Pool", "Brain", "Tools", "ModuleBlock", "SetupStep", "Capabilities", "Rule", "MCPServer", "Override", "Security", "Dev"} {
+		if len(top.Defs[name].Properties) == 0 {
+			t.Errorf("there is no %s", name)
+		}
+		for key, p := range top.Defs[name].Properties {
+			if p.Description == "" {
+				t.Errorf("%s.%s has no description", name, key)
+			}
+		}
+	}
+}
+
 // known is every key of the reference of app files, by where it stands.
 var known = map[string]string{
 	"":                                     "schema_version app runtime agents tools security dev",
