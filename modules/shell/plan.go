@@ -121,6 +121,9 @@ func (j *judging) judgeFiles(argv []string, files []command.File) ([]string, err
 		}
 		places[i] = place
 	}
+	if err := j.judgeWords(argv); err != nil {
+		return nil, err
+	}
 	if argv[0] == "cp" || argv[0] == "mv" {
 		if err := j.judgeCopy(argv, places); err != nil {
 			return nil, err
@@ -137,8 +140,8 @@ func refusedPath(name string, err error) error {
 // also be a git revision, with the path of a file in it.
 func (j *judging) resolve(name string, access root.Access) (root.Path, error) {
 	place, err := j.shell.root.Resolve(j.inCwd(name), access)
-	if _, inside, ok := strings.Cut(name, ":"); ok && err == nil {
-		err = j.resolveInside(inside)
+	if err == nil {
+		err = j.resolveInside(name)
 	}
 	if err == nil {
 		return place, nil
@@ -151,23 +154,43 @@ func (j *judging) resolve(name string, access root.Access) (root.Path, error) {
 	return place, errors.New(e.Reason) // the refusal names the path itself
 }
 
-// resolveInside judges the path behind the colon of a revision (HEAD:a) or of
-// a pathspec (:(top)a, :!a). Git counts it from the repository's top, which
-// may be the root, or from the working directory.
+// resolveInside judges the paths behind the colons of a revision (HEAD:a,
+// :0:a) or of a pathspec (:(top)a, :!a). Git counts them from the repository's
+// top, which may be the root, or from the working directory.
 func (j *judging) resolveInside(name string) error {
-	if strings.HasPrefix(name, "(") {
-		_, name, _ = strings.Cut(name, ")")
+	for {
+		_, inside, ok := strings.Cut(name, ":")
+		if !ok {
+			return nil
+		}
+		name = inside
+		if strings.HasPrefix(inside, "(") {
+			_, inside, _ = strings.Cut(inside, ")")
+		}
+		if inside = strings.TrimLeft(inside, ":/!^"); inside == "" {
+			continue
+		}
+		for i, candidate := range []string{j.inCwd(inside), inside} {
+			if i == 1 && (strings.HasPrefix(inside, "./") || strings.HasPrefix(inside, "../")) {
+				break // HEAD:./a and HEAD:../a count from the working directory
+			}
+			if _, err := j.shell.root.Resolve(candidate, root.ToRead); root.CodeOf(err) != 0 {
+				return err
+			}
+		}
 	}
-	name = strings.TrimLeft(name, ":/!^")
-	if name == "" {
+}
+
+// judgeWords refuses words of git that are no operands and yet name an ignored
+// file behind a colon, as git log -L1,9:a does.
+func (j *judging) judgeWords(argv []string) error {
+	if argv[0] != "git" {
 		return nil
 	}
-	for i, candidate := range []string{j.inCwd(name), name} {
-		if i == 1 && (strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../")) {
-			break // HEAD:./a and HEAD:../a count from the working directory
-		}
-		if _, err := j.shell.root.Resolve(candidate, root.ToRead); root.CodeOf(err) != 0 {
-			return err
+	for _, word := range argv[1:] {
+		if err := j.resolveInside(word); root.CodeOf(err) == root.Blocked {
+			j.ignored = true
+			return refusedPath(word, err)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/helve-ai/helve/tool"
 )
@@ -178,49 +179,55 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// alive reports whether the process whose id is in the file still runs; a
-// zombie, which only waits for its parent, does not.
-func alive(t *testing.T, file string) bool {
-	t.Helper()
-	text, err := os.ReadFile(file)
+// lifeline makes a named pipe "alive" in the root. Commands that begin with
+// hold keep it open as long as one of their processes lives.
+func (a *app) lifeline() *os.File {
+	a.t.Helper()
+	name := filepath.Join(a.dir, "alive")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		t.Fatal(err)
+		a.t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
+	a.t.Cleanup(func() { f.Close() })
+	return f
+}
+
+const hold = "exec 3> alive; echo up >&3; "
+
+// allGone waits until no process holds the lifeline.
+func (a *app) allGone(f *os.File) {
+	a.t.Helper()
+	if err := f.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		a.t.Fatal(err)
 	}
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		_, state, _ := strings.Cut(string(stat), ") ")
-		return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+	if text, err := io.ReadAll(f); err != nil || string(text) != "up\n" {
+		a.t.Errorf("%q, %v: a process outlives the call", text, err)
 	}
-	return syscall.Kill(pid, 0) == nil
 }
 
 func TestTimeoutEndsTheGroup(t *testing.T) {
 	t.Parallel()
 	a := open(t, `{"profile": "unrestricted"}`, nil)
-	res := a.do(t.Context(), map[string]any{"cmd": `echo begun; trap '' TERM; sleep 1000 & echo $! > child; (trap '' TERM; echo $$ > leader; while :; do sleep 1000; done)`, "profile": "unrestricted", "timeout": 1})
+	alive := a.lifeline()
+	res := a.do(t.Context(), map[string]any{"cmd": hold + `echo begun; trap '' TERM; sleep 1000 & (trap '' TERM; while :; do sleep 1000; done)`, "profile": "unrestricted", "timeout": 1})
 	if res.Err == nil || res.Err.Code != tool.CodeTimeout || !strings.Contains(res.Err.Message, "stdout so far:\nbegun\n") {
-		t.Fatalf("%v %s", res.Err, res.JoinText())
+		t.Errorf("%v %s", res.Err, res.JoinText())
 	}
-	for _, name := range []string{"child", "leader"} {
-		if alive(t, filepath.Join(a.dir, name)) {
-			t.Errorf("the %s outlives the call", name)
-		}
-	}
+	a.allGone(alive)
 }
 
 // A process that is left behind and holds the output open neither hangs the
 // call nor outlives it.
 func TestLeftBehind(t *testing.T) {
 	a := open(t, `{"profile": "unrestricted"}`, nil)
-	if got := a.output("sleep 1000 & echo $! > child; echo done", "unrestricted"); got != "exit_code: 0\nstdout:\ndone\nstderr:\n" {
+	alive := a.lifeline()
+	if got := a.output(hold+"sleep 1000 & echo done", "unrestricted"); got != "exit_code: 0\nstdout:\ndone\nstderr:\n" {
 		t.Error(got)
 	}
-	if alive(t, filepath.Join(a.dir, "child")) {
-		t.Error("the child outlives the call")
-	}
+	a.allGone(alive)
 }
 
 // Nor does one that left the group hang the call; only a sandbox could end it.
@@ -233,9 +240,11 @@ func TestLeftTheGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-		defer syscall.Kill(pid, syscall.SIGKILL)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
 	if res.Err != nil || res.JoinText() != "exit_code: 0\nstdout:\nup\nstderr:\n" || !strings.Contains(strings.Join(res.Notes, " "), "left behind") {
 		t.Errorf("%v %q %v", res.Err, res.JoinText(), res.Notes)
 	}
@@ -254,22 +263,22 @@ func TestLimits(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	a := open(t, `{"profile": "unrestricted"}`, nil)
-	fifo := filepath.Join(a.dir, "ready")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+	alive := a.lifeline()
+	ctx, cancel := context.WithCancel(t.Context())
+	begun := filepath.Join(a.dir, "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()
-		_, _ = os.ReadFile(fifo) // until the command has written it
+		_, _ = os.ReadFile(begun) // until the command has written it
 	}()
-	_, err := a.ts.Tools[0].Handle(ctx, &tool.Call{Args: json.RawMessage(`{"cmd": "echo $$ > leader; echo > ready; sleep 1000", "profile": "unrestricted"}`)})
+	args, _ := json.Marshal(map[string]string{"cmd": hold + "echo > begun; sleep 1000", "profile": "unrestricted"})
+	_, err := a.ts.Tools[0].Handle(ctx, &tool.Call{Args: args})
 	if err == nil || tool.AsError(err).Code != tool.CodeCancelled {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	if alive(t, filepath.Join(a.dir, "leader")) {
-		t.Error("the command outlives the call")
-	}
+	a.allGone(alive)
 }
 
 // TestEvals runs the labelled commands of HELVE_EVALS through the policy.

@@ -32,7 +32,7 @@ type Config struct {
 	Timeout   int             `json:"timeout" min:"1" max:"600" jsonschema:"seconds that a command may run when the call does not say"`
 	MaxOutput int             `json:"max_output" min:"1024" max:"1048576" jsonschema:"bytes that are kept of each output stream, from its beginning and its end"`
 	Path      []string        `json:"path" jsonschema:"the folders in which programs are looked up, and nowhere else; none may lie inside the root. Programs elsewhere, such as a node of one's own, need their folder added here"`
-	PassEnv   []string        `json:"pass_env,omitempty" jsonschema:"names of Helve's environment variables that commands see; names that look like credentials are left out"`
+	PassEnv   []string        `json:"pass_env,omitempty" jsonschema:"names of Helve's environment variables that commands see, such as GOCACHE; names that look like credentials are left out"`
 }
 
 // Validate reports the first setting that cannot be meant.

@@ -204,6 +204,8 @@ func TestRefused(t *testing.T) {
 		{"git show HEAD:.env", ".helveignore"},
 		{"git show HEAD:./private/p.txt", ".helveignore"},
 		{"git log -p -- ':(top).env'", ".helveignore"},
+		{"git show :0:.env", ".helveignore"},
+		{"git log -L1,5:.env", ".helveignore"},
 		{"git diff -- ':!.env'", ".helveignore"},
 		{"grep -r KEY .", "something beneath it is ignored"},
 		{"grep -r KEY", "something beneath it is ignored"},
