@@ -33,6 +33,7 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 	defer context.AfterFunc(e.s.life, cancel)()
 	user, http := e.user(req)
 	if http != nil {
+		http.calling.Store(true)
 		// A response cannot be delivered later, so nobody waits for it.
 		defer context.AfterFunc(http.ctx, cancel)()
 	}

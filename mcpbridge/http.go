@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,11 +42,9 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 		MaxRequestBodyBytes: maxBody, Stateless: true, PropagateRequestCancellation: true})
 	var foreign http.CrossOriginProtection
 	return foreign.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-s.stop:
+		if s.stopping() {
 			http.Error(w, "the server is stopping", http.StatusServiceUnavailable)
 			return
-		default:
 		}
 		if !sameOrigin(r) {
 			http.Error(w, "requests from other origins are refused", http.StatusForbidden)
@@ -59,7 +58,7 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 			http.Error(w, "session not found", http.StatusNotFound)
 			return
 		}
-		key, done := s.requests.add(&request{r.Context(), user})
+		key, done := s.requests.add(&request{ctx: r.Context(), user: user})
 		defer done()
 		r = r.Clone(r.Context())
 		r.Header.Set(requestHeader, key)
@@ -128,14 +127,40 @@ func statusOf(err error) int {
 
 // A request is an HTTP request while it is served.
 type request struct {
-	ctx  context.Context
-	user string
+	ctx     context.Context
+	user    string
+	calling atomic.Bool // a tool: it will be answered
 }
 
 // requests are those being served, by a key that no client knows.
 type requests struct {
-	mu  sync.Mutex
-	all map[string]*request
+	mu   sync.Mutex
+	all  map[string]*request
+	left chan struct{} // closed when one has been served; nil: nobody waits
+}
+
+// wait waits until no request is served that calls a tool.
+func (rs *requests) wait(ctx context.Context) {
+	for {
+		rs.mu.Lock()
+		busy := false
+		for _, r := range rs.all {
+			busy = busy || r.calling.Load()
+		}
+		if rs.left == nil {
+			rs.left = make(chan struct{})
+		}
+		left := rs.left
+		rs.mu.Unlock()
+		if !busy {
+			return
+		}
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (rs *requests) add(r *request) (key string, done func()) {
@@ -150,6 +175,10 @@ func (rs *requests) add(r *request) (key string, done func()) {
 		rs.mu.Lock()
 		defer rs.mu.Unlock()
 		delete(rs.all, key)
+		if rs.left != nil {
+			close(rs.left)
+			rs.left = nil
+		}
 	}
 }
 
@@ -191,7 +220,7 @@ func (e *endpoint) claim(req *mcp.ServerRequest[*mcp.InitializeParams]) {
 		o.by = map[string]string{}
 	}
 	o.by[id] = user
-	e.s.running.Go(func() {
+	e.s.begin(func() {
 		_ = req.Session.Wait() // why it ended is the library's to log
 		o.mu.Lock()
 		defer o.mu.Unlock()

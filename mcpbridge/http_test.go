@@ -206,35 +206,68 @@ func TestListChanged(t *testing.T) {
 }
 
 func TestCloseAnswersFirst(t *testing.T) {
-	begun, release := make(chan struct{}), make(chan struct{})
-	slow := handled("test.slow", tool.Reads, func(ctx context.Context, _ *tool.Call) (*tool.Result, error) {
-		close(begun)
-		select {
-		case <-release:
-			return tool.Text("done"), nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
+	for _, version := range versions {
+		for _, transport := range []string{"http", "stdio"} {
+			begun, release := make(chan struct{}), make(chan struct{})
+			slow := handled("test.slow", tool.Reads, func(ctx context.Context, _ *tool.Call) (*tool.Result, error) {
+				close(begun)
+				select {
+				case <-release:
+					return tool.Text("done"), nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			})
+			h := newHouse(t, nil, slow)
+			var s *mcp.ClientSession
+			if transport == "http" {
+				s = dial(t, h.http(t, "").URL, nil, version)
+			} else {
+				s = h.pipe(t, "", nil, version)
+			}
+			got := make(chan string, 1)
+			go func() {
+				res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test__slow"})
+				if err != nil {
+					got <- err.Error()
+					return
+				}
+				got <- text(res)
+			}()
+			<-begun
+			closed := make(chan error, 1)
+			go func() { closed <- h.server.Close(t.Context()) }()
+			close(release)
+			if err := <-closed; err != nil {
+				t.Errorf("%s %s: Close: %v", transport, version, err)
+			}
+			if g := <-got; g != "done" {
+				t.Errorf("%s %s: the call in flight got %q", transport, version, g)
+			}
 		}
-	})
-	h := newHouse(t, nil, slow)
-	s := dial(t, h.http(t, "").URL, nil, "2025-11-25")
-	got := make(chan string, 1)
-	go func() {
-		res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test__slow"})
-		if err != nil {
-			got <- err.Error()
-			return
-		}
-		got <- text(res)
-	}()
-	<-begun
-	closed := make(chan error, 1)
-	go func() { closed <- h.server.Close(t.Context()) }()
-	close(release)
-	if err := <-closed; err != nil {
-		t.Errorf("Close: %v", err)
 	}
-	if g := <-got; g != "done" {
-		t.Errorf("the call in flight got %q", g)
+}
+
+func TestCloseGivesUp(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan struct{})
+	stuck := handled("test.stuck", tool.Reads, func(ctx context.Context, _ *tool.Call) (*tool.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		close(ended)
+		return nil, ctx.Err()
+	})
+	h := newHouse(t, nil, stuck)
+	url := h.http(t, "").URL
+	s := dial(t, url, nil, "2025-11-25")
+	go s.CallTool(t.Context(), &mcp.CallToolParams{Name: "test__stuck"})
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.server.Close(ctx); err == nil {
+		t.Error("Close says that all calls were answered")
+	}
+	<-ended // or the test hangs
+	if status, _, _ := post(t, url, pingMessage); status != http.StatusServiceUnavailable {
+		t.Errorf("a closed server answers with %d", status)
 	}
 }

@@ -61,6 +61,7 @@ type Server struct {
 	stop     chan struct{} // closed by Close
 	stopOnce sync.Once
 	running  sync.WaitGroup
+	stdio    sync.WaitGroup // connections that end by themselves
 	requests requests
 
 	mu        sync.Mutex
@@ -89,14 +90,20 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
-// Close ends every session, after the calls in flight have been answered or
-// ctx has ended, whichever is first; in the latter case the calls are
-// cancelled and the error is ctx's.
+// Close takes no further requests, and ends every session after the calls in
+// flight have been answered or ctx has ended, whichever is first; in the latter
+// case the calls are cancelled and the error is ctx's.
 func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
 	s.stopOnce.Do(func() { close(s.stop) })
+	s.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		// The library drops the answers of calls that end after their session
+		// was told to close.
+		s.stdio.Wait()
+		s.requests.wait(ctx)
 		for _, e := range s.all() {
 			for session := range e.server.Sessions() {
 				session.Close()
@@ -110,6 +117,24 @@ func (s *Server) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// begin runs f beside the caller unless the server is stopping; Close waits for it.
+func (s *Server) begin(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopping() {
+		s.running.Go(f)
+	}
+}
+
+func (s *Server) stopping() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
 	}
 }
 

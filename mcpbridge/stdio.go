@@ -37,6 +37,14 @@ const (
 // Nothing but messages is written to out. What is not a message is answered
 // with the protocol's error, and the connection goes on.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, mode inject.Mode) error {
+	s.mu.Lock()
+	if s.stopping() {
+		s.mu.Unlock()
+		return errors.New("the MCP server has been closed")
+	}
+	s.stdio.Add(1)
+	s.mu.Unlock()
+	defer s.stdio.Done()
 	c := newStdioConn(in, out)
 	session, err := s.endpoint(mode).server.Connect(context.WithoutCancel(ctx), oneConn{c}, nil)
 	if err != nil {
@@ -63,7 +71,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, mo
 			defer timer.Stop()
 		case <-s.stop:
 			c.stop(drainStop)
-			<-c.drained
+			select {
+			case <-c.drained:
+			case <-ended: // it was over anyway
+			}
 			return nil
 		}
 	}
