@@ -65,6 +65,7 @@ type App struct {
 	audit *audit.Log
 	ups   *mcpbridge.Upstreams
 
+	redactor *guard.Redactor
 	judges   map[string]guard.Policy // the modules' own policies
 	failures []Failure
 	closers  []func() error
@@ -82,7 +83,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{Config: o.Config, opts: o, log: o.Log, index: search.New(search.Options{}), judges: map[string]guard.Policy{}}
+	a := &App{Config: o.Config, opts: o, redactor: guard.NewRedactor(), log: o.Log, index: search.New(search.Options{}), judges: map[string]guard.Policy{}}
+	a.opts.Secret = a.learning(o.Secret)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -94,6 +96,21 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		}
 	}
 	return a, nil
+}
+
+// learning returns secret as a function that makes the redactor know what it
+// hands out, so that no result and no audit line shows it.
+func (a *App) learning(secret func(string) (string, error)) func(string) (string, error) {
+	return func(name string) (string, error) {
+		if secret == nil {
+			return "", fmt.Errorf("the secret %q is not known", name)
+		}
+		value, err := secret(name)
+		if err == nil {
+			a.redactor.Learn(value)
+		}
+		return value, err
+	}
 }
 
 func (a *App) openRoot(context.Context) (err error) {
@@ -151,7 +168,7 @@ func (a *App) openPipeline(context.Context) error {
 	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
 		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Root: a.Root, Egress: policy,
 		Policies: []guard.Policy{rules.Judge}, Approver: a.opts.Approver,
-		Spill: store.Sub(a.Store, "results"), Audit: a.audit,
+		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor,
 	})...)
 	return nil
 }
@@ -219,16 +236,26 @@ func (a *App) setup(ctx context.Context, name string, steps []SetupStep) {
 		if _, ok := a.reg.Set().Lookup(action); !ok {
 			action = name + "." + s.Action
 		}
-		res, err := a.Call(ctx, &tool.Call{Name: action, Args: s.Params, From: tool.Origin{App: a.Config.App.ID, Session: "setup", Kind: tool.KindSetup}})
+		params, err := expandJSON(s.Params, a.opts.Secret)
+		if err != nil {
+			a.withdraw(name, i, s.Action, err)
+			return
+		}
+		res, err := a.Call(ctx, &tool.Call{Name: action, Args: params, From: tool.Origin{App: a.Config.App.ID, Session: "setup", Kind: tool.KindSetup}})
 		if err == nil && res.Err != nil {
 			err = res.Err
 		}
 		if err != nil {
-			a.fail(name, fmt.Errorf("setup step %d (%s): %w", i+1, s.Action, err))
-			a.publish(name)
+			a.withdraw(name, i, s.Action, err)
 			return
 		}
 	}
+}
+
+// withdraw takes a module down because a setup step failed.
+func (a *App) withdraw(name string, step int, action string, err error) {
+	a.fail(name, fmt.Errorf("setup step %d (%s): %w", step+1, action, err))
+	a.publish(name)
 }
 
 func (a *App) fail(name string, err error) {
@@ -239,18 +266,9 @@ func (a *App) fail(name string, err error) {
 // Failures lists the modules that did not load.
 func (a *App) Failures() []Failure { return slices.Clone(a.failures) }
 
+// openUpstreams begins to connect to the upstream servers, and opens the module mcp.
 func (a *App) openUpstreams(ctx context.Context) error {
-	if a.opts.Inspect && len(a.Config.Tools.MCPServers) == 0 {
-		return a.openMCP(ctx, nil)
-	}
-	servers, err := a.Config.upstreams(a.Root.Dir(), a.opts.Secret)
-	if err != nil {
-		return err
-	}
-	return a.openMCP(ctx, servers)
-}
-
-func (a *App) openMCP(ctx context.Context, servers []mcpbridge.Upstream) error {
+	servers := a.upstreams()
 	a.ups = mcpbridge.OpenUpstreams(ctx, servers, mcpbridge.UpstreamOptions{
 		Log: a.log, Publish: a.publish, Root: a.Root.Dir(), Version: a.opts.Version})
 	a.closers = append(a.closers, a.ups.Close)

@@ -77,31 +77,41 @@ func (r Rule) compile(at *root.Root) (*guard.Rule, error) {
 	return g, nil
 }
 
-// upstreams returns the upstream servers, secrets filled in, in the order of their names.
-func (c *Config) upstreams(rootDir string, secret func(string) (string, error)) ([]mcpbridge.Upstream, error) {
+// upstreams returns the upstream servers, secrets filled in, in the order of
+// their names. A server that cannot be described fails alone.
+func (a *App) upstreams() []mcpbridge.Upstream {
 	var out []mcpbridge.Upstream
-	for _, name := range slices.Sorted(maps.Keys(c.Tools.MCPServers)) {
-		s := c.Tools.MCPServers[name]
-		u := mcpbridge.Upstream{Name: name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, URL: s.URL,
-			Trusted: s.Trusted, Disabled: s.Disabled, CallTimeout: timeoutOr(s.Timeout, 0), Overrides: map[string]mcpbridge.Override{}}
-		if u.Cwd != "" && !filepath.IsAbs(u.Cwd) {
-			u.Cwd = filepath.Join(rootDir, u.Cwd)
-		}
-		var err error
-		if u.Env, err = expandMap(s.Env, secret); err == nil {
-			u.Headers, err = expandMap(s.Headers, secret)
-		}
+	for _, name := range slices.Sorted(maps.Keys(a.Config.Tools.MCPServers)) {
+		u, err := a.Config.upstream(name, a.Root.Dir(), a.opts.Secret)
 		if err != nil {
-			return nil, fmt.Errorf("tools.mcp_servers.%s: %w", name, err)
-		}
-		for t, o := range s.Overrides {
-			if u.Overrides[t], err = o.compile(); err != nil {
-				return nil, fmt.Errorf("tools.mcp_servers.%s.overrides.%s: %w", name, t, err)
-			}
+			a.fail("mcp."+name, err)
+			continue
 		}
 		out = append(out, u)
 	}
-	return out, nil
+	return out
+}
+
+func (c *Config) upstream(name, rootDir string, secret func(string) (string, error)) (mcpbridge.Upstream, error) {
+	s := c.Tools.MCPServers[name]
+	u := mcpbridge.Upstream{Name: name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, URL: s.URL,
+		Trusted: s.Trusted, Disabled: s.Disabled, CallTimeout: timeoutOr(s.Timeout, 0), Overrides: map[string]mcpbridge.Override{}}
+	if u.Cwd != "" && !filepath.IsAbs(u.Cwd) {
+		u.Cwd = filepath.Join(rootDir, u.Cwd)
+	}
+	var err error
+	if u.Env, err = expandMap(s.Env, secret); err != nil {
+		return u, fmt.Errorf("env: %w", err)
+	}
+	if u.Headers, err = expandMap(s.Headers, secret); err != nil {
+		return u, fmt.Errorf("headers: %w", err)
+	}
+	for t, o := range s.Overrides {
+		if u.Overrides[t], err = o.compile(); err != nil {
+			return u, fmt.Errorf("overrides.%s: %w", t, err)
+		}
+	}
+	return u, nil
 }
 
 func (o Override) compile() (out mcpbridge.Override, err error) {

@@ -33,7 +33,9 @@ func Permit(policies ...Policy) pipeline.Stage {
 					c.Trail.Decision, c.Trail.Stage, c.Trail.Reason = tool.Ask, name, reason
 					c.Trail.Asked = append(c.Trail.Asked, reason)
 				default:
-					return nil, c.Trail.Deny(name, tool.Errorf(tool.CodePermission, "%s is not allowed: %s", c.Name, reason))
+					err := c.Trail.Deny(name, tool.Errorf(tool.CodePermission, "%s is not allowed: %s", c.Name, reason))
+					c.Trail.Reason = reason
+					return nil, err
 				}
 				return next(ctx, c)
 			}
