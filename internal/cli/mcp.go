@@ -43,12 +43,22 @@ compact, or discovery (a few meta-tools).`,
 }
 
 func (c *cli) serveStdio(ctx context.Context, mode inject.Mode) (err error) {
-	a, err := c.open(ctx, nil, false)
+	l, err := c.openLive(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	return daemon.MCP(a, c.logger(), version()).ServeStdio(ctx, c.in, c.out, mode)
+	ctx, cancel := context.WithCancel(ctx)
+	following := make(chan struct{})
+	go func() {
+		defer close(following)
+		l.Follow(ctx, daemon.FollowEvery)
+	}()
+	defer func() {
+		cancel()
+		<-following
+		err = errors.Join(err, l.Close())
+	}()
+	return daemon.MCP(l, c.logger(), version()).ServeStdio(ctx, c.in, c.out, mode)
 }
 
 // A clientConfig is what an MCP client's configuration says of one server.

@@ -77,6 +77,13 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 	return a, nil
 }
 
+// openLive opens the app that the flags name, and follows its file.
+func (c *cli) openLive(ctx context.Context) (*app.Live, error) {
+	return app.OpenLive(ctx, c.logger(), func(ctx context.Context) (*app.App, error) {
+		return c.open(context.WithoutCancel(ctx), nil, false)
+	})
+}
+
 // operator returns the origin of calls that the person at the terminal makes.
 func (c *cli) operator(a *app.App) tool.Origin {
 	return a.Origin(tool.KindCLI, cliSession, userName())

@@ -38,12 +38,13 @@ It ends at SIGINT or SIGTERM, when the calls under way have finished.`,
 }
 
 func (c *cli) serve(ctx context.Context, addr, token string) (err error) {
-	a, err := c.open(ctx, nil, false)
+	l, err := c.openLive(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	d, err := daemon.Listen(daemon.Options{App: a, Addr: addr, Token: token, Log: c.logger(), Version: version()})
+	defer func() { err = errors.Join(err, l.Close()) }()
+	a := l.App()
+	d, err := daemon.Listen(daemon.Options{App: l, Addr: addr, Token: token, Log: c.logger(), Version: version()})
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,12 @@ const DefaultAddr = "127.0.0.1:7777"
 // drain is how long calls under way may take to finish when the daemon ends.
 const drain = 10 * time.Second
 
+// FollowEvery is how often the app file is looked at for changes.
+const FollowEvery = time.Second
+
 // Options say how to serve.
 type Options struct {
-	App     *app.App
+	App     *app.Live
 	Addr    string // "": DefaultAddr
 	Token   string // what clients must present; "": none is needed, on loopback only
 	Log     *slog.Logger
@@ -81,15 +84,17 @@ func checkAddr(addr, token string) error {
 }
 
 // MCP returns the app as an MCP server.
-func MCP(a *app.App, log *slog.Logger, version string) *mcpbridge.Server {
+func MCP(l *app.Live, log *slog.Logger, version string) *mcpbridge.Server {
+	a := l.App() // its id stays, whatever else its file changes
 	from := a.Origin(tool.KindMCP, "", "")
 	return mcpbridge.NewServer(mcpbridge.ServerOptions{
 		Name: "helve", Version: version, App: a.Config.App.ID, Log: log,
 		Instructions: "Tools are found with search_tools, shown with get_tool and run with execute_tool. Any tool may also be called by its own name.",
-		View:         func(m inject.Mode) inject.View { return a.View(from, m) },
-		Changed:      a.Changed,
-		Do:           a.Call,
+		View:         func(m inject.Mode) inject.View { return l.View(from, m) },
+		Changed:      l.Changed,
+		Do:           l.Call,
 		Resolve: func(from tool.Origin, name string) *tool.Tool {
+			a := l.App()
 			t, err := a.Tools().Resolve(name, func(t *tool.Tool) bool { return a.Visible(from, t) })
 			if err != nil || !a.Visible(from, t) {
 				return nil
@@ -104,6 +109,12 @@ func (d *Daemon) URL() string { return "http://" + d.listener.Addr().String() }
 
 // Serve serves until ctx ends, then lets the calls under way finish.
 func (d *Daemon) Serve(ctx context.Context) error {
+	following := make(chan struct{})
+	go func() {
+		defer close(following)
+		d.o.App.Follow(ctx, FollowEvery)
+	}()
+	defer func() { <-following }()
 	ended := make(chan error, 1)
 	go func() { ended <- d.server.Serve(d.listener) }()
 	select {
@@ -126,7 +137,7 @@ func (d *Daemon) routes() http.Handler {
 	for path, mode := range Views() {
 		h := d.authorised(d.mcp.Handler(mode))
 		mux.Handle(path, h)
-		mux.Handle("/mcp/apps/"+d.o.App.Config.App.ID+strings.TrimPrefix(path, "/mcp"), h)
+		mux.Handle("/mcp/apps/"+d.o.App.App().Config.App.ID+strings.TrimPrefix(path, "/mcp"), h)
 	}
 	mux.HandleFunc("GET /healthz", d.health)
 	mux.HandleFunc("GET /{$}", d.index)
@@ -151,9 +162,9 @@ func (d *Daemon) authorised(next http.Handler) http.Handler {
 
 func (d *Daemon) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{"status": "ok", "version": d.o.Version, "tools": d.o.App.Tools().Len()})
+	json.NewEncoder(w).Encode(map[string]any{"status": "ok", "version": d.o.Version, "tools": d.o.App.App().Tools().Len()})
 }
 
 func (d *Daemon) index(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintf(w, "Helve %s serves %d tools over MCP at %s/mcp\n", d.o.Version, d.o.App.Tools().Len(), d.URL())
+	fmt.Fprintf(w, "Helve %s serves %d tools over MCP at %s/mcp\n", d.o.Version, d.o.App.App().Tools().Len(), d.URL())
 }

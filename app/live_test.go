@@ -1,0 +1,106 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/modules/std"
+	"github.com/helve-ai/helve/tool"
+)
+
+func TestLiveFollowsItsFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "app.yaml")
+	write := func(policy string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("app: {app_id: demo, name: Demo}\ntools: {capabilities: {"+policy+"}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started, release := make(chan struct{}), make(chan struct{})
+	var closed atomic.Int32
+	slow := module.New("slow", "Wait.", struct{}{}, func(_ context.Context, h *module.Host, _ struct{}) (*module.Toolset, error) {
+		wait := tool.New(tool.Definition{Name: "slow.wait", Description: "Wait.", Effect: tool.Reads}, func(context.Context, struct{}) (string, error) {
+			started <- struct{}{}
+			<-release
+			return "waited", nil
+		})
+		return &module.Toolset{Tools: []*tool.Tool{wait}, Close: func() error {
+			if h.Root != nil { // not opened to be described only
+				closed.Add(1)
+			}
+			return nil
+		}}, nil
+	})
+	modules := append(std.Modules(), slow)
+	write("default_policy: auto")
+	l, err := app.OpenLive(t.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context) (*app.App, error) {
+		cfg, err := app.Load(file, app.LoadOptions{Modules: modules, Env: os.LookupEnv})
+		if err != nil {
+			return nil, err
+		}
+		return app.Open(ctx, app.Options{Config: cfg, File: file, Modules: modules, Root: dir})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(name, args string) *tool.Result {
+		t.Helper()
+		res, err := l.Call(t.Context(), &tool.Call{Name: name, Args: json.RawMessage(args), From: tool.Origin{Kind: tool.KindMCP, Session: "s"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	const args = `{"path":"a.txt","content":"x"}`
+	if res := call("filesystem.write", args); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if err := l.Check(t.Context()); err != nil {
+		t.Errorf("nothing has changed: %v", err)
+	}
+	changed := l.Changed()
+	waited := make(chan *tool.Result)
+	go func() {
+		res, _ := l.Call(context.Background(), &tool.Call{Name: "slow.wait", From: tool.Origin{Kind: tool.KindMCP}})
+		waited <- res
+	}()
+	<-started
+
+	write("default_policy: autoo")
+	if err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "app.yaml:2") {
+		t.Errorf("a bad file: %v", err)
+	}
+	if res := call("filesystem.write", args); res.Err != nil {
+		t.Errorf("a bad file stopped the old app: %v", res.Err)
+	}
+	write("default_policy: block")
+	if err := l.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if res := call("filesystem.write", args); res.Err == nil || res.Err.Code != tool.CodePermission {
+		t.Errorf("the new policy does not hold: %+v", res)
+	}
+	if closed.Load() != 0 {
+		t.Error("the old app was closed under a call")
+	}
+	close(release)
+	if res := <-waited; res == nil || res.JoinText() != "waited" {
+		t.Errorf("the call under way was lost: %+v", res)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := closed.Load(); n != 2 {
+		t.Errorf("%d of 2 apps were closed", n)
+	}
+}
