@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/helve-ai/helve/inject"
@@ -33,10 +34,14 @@ const answerBudget = 900
 type discovery struct {
 	host *module.Host
 	cfg  Config
+
+	mu         sync.Mutex
+	set        *tool.Set // of which signatures are kept
+	signatures map[*tool.Tool]string
 }
 
 func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) {
-	d := &discovery{h, c}
+	d := &discovery{host: h, cfg: c}
 	return &module.Toolset{Tools: []*tool.Tool{d.searchTools(), d.getTool(), d.executeTool(), d.listCategories(), d.browseCategory()}}, nil
 }
 
@@ -70,7 +75,7 @@ func (d *discovery) searchTools() *tool.Tool {
 		if len(tools) == 0 {
 			hint = "nothing matches; try other words, or list_categories"
 		}
-		return compactList(tools, map[string]any{"hint": hint})
+		return d.compactList(tools, map[string]any{"hint": hint})
 	})
 }
 
@@ -87,24 +92,41 @@ type listed struct {
 
 // compactList lists tools within the budget: the more there are, the less is
 // said of each; none is left out.
-func compactList(tools []*tool.Tool, more map[string]any) (*tool.Result, error) {
+func (d *discovery) compactList(tools []*tool.Tool, more map[string]any) (*tool.Result, error) {
 	each := answerBudget / max(len(tools), 10)
 	out := make([]listed, len(tools))
 	for i, t := range tools {
-		out[i] = brief(t, each)
+		out[i] = d.brief(t, each)
 	}
 	more["tools"] = out
 	return jsonResult(more)
 }
 
 // brief describes a tool in at most that many estimated tokens beyond its name.
-func brief(t *tool.Tool, tokens int) listed {
+func (d *discovery) brief(t *tool.Tool, tokens int) listed {
 	l := listed{Name: t.Name}
 	left := tokens - inject.Estimate(t.Name) - 12 // the frame: keys, quotes, braces
-	l.Params = inject.Clip(signature(t.Input), left/2)
+	l.Params = inject.Clip(d.signature(t), left/2)
 	left -= inject.Estimate(l.Params)
 	l.Description = inject.Clip(inject.Summary(t), left)
 	return l
+}
+
+// signature returns the tool's signature, which is read from its schema once
+// for each set of tools.
+func (d *discovery) signature(t *tool.Tool) string {
+	set := d.host.Tools()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.set != set {
+		d.set, d.signatures = set, map[*tool.Tool]string{}
+	}
+	s, ok := d.signatures[t]
+	if !ok {
+		s = inject.Clip(signature(t.Input), answerBudget)
+		d.signatures[t] = s
+	}
+	return s
 }
 
 // signature lists parameters as in "path: string, limit?: integer", required ones first.
@@ -286,7 +308,7 @@ func (d *discovery) browseCategory() *tool.Tool {
 		if next := in.Offset + pageSize; next < len(tools) {
 			more["next_offset"] = next
 		}
-		return compactList(page, more)
+		return d.compactList(page, more)
 	})
 }
 
