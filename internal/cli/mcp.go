@@ -58,7 +58,11 @@ func (c *cli) serveStdio(ctx context.Context, mode inject.Mode) (err error) {
 		<-following
 		err = errors.Join(err, l.Close())
 	}()
-	return daemon.MCP(l, c.logger(), version()).ServeStdio(ctx, c.in, c.out, mode)
+	err = daemon.MCP(l, c.logger(), version()).ServeStdio(ctx, c.in, c.out, mode)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // it was told to end, and has answered what was under way
+	}
+	return err
 }
 
 // A clientConfig is what an MCP client's configuration says of one server.

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The test binary runs as helve, and as the upstream MCP server of the tests.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"helve":    main,
+		"upstream": upstreamMain,
+	})
+}
+
+// environ is the environment of every helve that is started here: nothing of
+// the person who runs the tests gets in.
+func environ(more ...string) []string {
+	keep := []string{"PATH", "SYSTEMROOT", "TMPDIR", "TMP", "TEMP", "GOCOVERDIR", "GORACE", "LD_LIBRARY_PATH"}
+	env := []string{"TERM=xterm"}
+	for _, k := range keep {
+		if v, ok := os.LookupEnv(k); ok {
+			env = append(env, k+"="+v)
+		}
+	}
+	return append(env, more...)
+}
+
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(e *testscript.Env) error {
+			examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+			if err != nil {
+				return err
+			}
+			e.Setenv("EXAMPLES", examples)
+			e.Setenv("TERM", "xterm")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":  code,
+			"serve": serveScript,
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+// code runs a command and holds its exit code to the first argument:
+//
+//	code 64 helve nonsense
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N COMMAND [ARGS]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if err != nil {
+		_, got, _ = strings.Cut(err.Error(), "exit status ")
+	}
+	if got != args[0] {
+		ts.Fatalf("%s ended with %v, want exit status %s", strings.Join(args[1:], " "), err, args[0])
+	}
+}
+
+// serveScript puts an app file's upstream server where scripts find it.
+func serveScript(ts *testscript.TestScript, _ bool, args []string) {
+	exe, err := exec.LookPath("upstream")
+	ts.Check(err)
+	for _, file := range args {
+		text := ts.ReadFile(file)
+		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(strings.ReplaceAll(text, "UPSTREAM", filepath.ToSlash(exe))), 0o644))
+	}
+}
+
+// run runs helve in dir and returns what it printed and its exit code.
+func run(t testing.TB, dir, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := command(t.Context(), dir, args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// must runs helve in dir and expects exit code 0.
+func must(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	out, errs, code := run(t, dir, "", args...)
+	if code != 0 {
+		t.Fatalf("helve %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, errs)
+	}
+	return out
+}
+
+func command(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "helve", args...)
+	cmd.Dir, cmd.Env = dir, environ()
+	return cmd
+}
+
+// write puts files into a new folder: names and contents in turn.
+func folder(t testing.TB, files ...string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(files); i += 2 {
+		write(t, filepath.Join(dir, files[i]), files[i+1])
+	}
+	return dir
+}
+
+func write(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// needsUnix skips tests that send signals.
+func needsUnix(t testing.TB) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("signals are not delivered to processes on Windows")
+	}
+}
