@@ -296,7 +296,7 @@ func TestRedirectLimit(t *testing.T) {
 		var n int
 		fmt.Sscan(r.URL.Path[1:], &n)
 		if n > 0 {
-			http.Redirect(w, r, fmt.Sprintf("/%d", n-1), 302)
+			http.Redirect(w, r, fmt.Sprintf("/%d", n-1), http.StatusFound)
 		}
 	})
 	for _, test := range []struct {
@@ -329,7 +329,7 @@ func TestRedirectLimit(t *testing.T) {
 func TestRedirectFromPublicToDeclared(t *testing.T) {
 	var hits atomic.Int32
 	declared := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
-	open := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://"+declared+"/", 302) })
+	open := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://"+declared+"/", http.StatusFound) })
 	c := client(t, egress.Policy{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // stands for the public network
 		AllowHosts:   []string{declared},
@@ -350,14 +350,14 @@ func TestHeadersOnRedirect(t *testing.T) {
 	var home string
 	away := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/back" {
-			http.Redirect(w, r, "http://"+home+"/show", 302)
+			http.Redirect(w, r, "http://"+home+"/show", http.StatusFound)
 			return
 		}
 		got = r.Header
 	})
 	home = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if to := r.URL.Query().Get("to"); to != "" {
-			http.Redirect(w, r, to, 302)
+			http.Redirect(w, r, to, http.StatusFound)
 			return
 		}
 		got = r.Header

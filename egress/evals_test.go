@@ -97,7 +97,7 @@ func tryStaged(t *testing.T, r row) {
 	addr := serve(t, func(w http.ResponseWriter, req *http.Request) {
 		hits++
 		if location != "" {
-			http.Redirect(w, req, location, 302)
+			http.Redirect(w, req, location, http.StatusFound)
 			return
 		}
 		w.Write([]byte("a"))

@@ -231,11 +231,6 @@ func (r *Root) rename(from *dir, _, old string, to *dir, _, name string) error {
 	})
 }
 
-// sync asks for the folder's entries to reach the disk.
-func (d *dir) sync() error {
-	return d.with("sync", d.path, func(fd int) error { return unix.Fsync(fd) })
-}
-
 // adopt gives f the permissions of the file that it is about to replace, and its owner where the process may give it.
 func adopt(f *os.File, st stat) error {
 	if os.Geteuid() == 0 {

@@ -92,7 +92,7 @@ func numeric(said string, integer bool) []byte {
 	if !ok || end != len(tok) || !sane(tok) {
 		return nil
 	}
-	if !integer || bytes.IndexAny(tok, ".eE") < 0 {
+	if !integer || !bytes.ContainsAny(tok, ".eE") {
 		return tok
 	}
 	rat, ok := new(big.Rat).SetString(said)

@@ -160,7 +160,7 @@ func TestAnswers(t *testing.T) {
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/away":
-			http.Redirect(w, r, "/here", 302)
+			http.Redirect(w, r, "/here", http.StatusFound)
 			return
 		}
 		for name, v := range headers {
@@ -225,7 +225,7 @@ func TestAnswers(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/in" {
-			http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/", 302)
+			http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/", http.StatusFound)
 			return
 		}
 		t.Errorf("the server was reached: %s", r.URL)
@@ -310,7 +310,7 @@ func TestCredentials(t *testing.T) {
 	away := serve(t, echo)
 	home := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
-			http.Redirect(w, r, "http://"+away+"/", 302)
+			http.Redirect(w, r, "http://"+away+"/", http.StatusFound)
 			return
 		}
 		if r.Header.Get("Authorization") == "Bearer s3cr3t-value" && r.Header.Get("X-Second") == "s3cr3t-value" {
