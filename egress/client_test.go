@@ -329,7 +329,9 @@ func TestRedirectLimit(t *testing.T) {
 func TestRedirectFromPublicToDeclared(t *testing.T) {
 	var hits atomic.Int32
 	declared := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
-	open := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://"+declared+"/", http.StatusFound) })
+	open := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+declared+"/", http.StatusFound)
+	})
 	c := client(t, egress.Policy{
 		AllowPrivate: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, // stands for the public network
 		AllowHosts:   []string{declared},

@@ -105,7 +105,7 @@ func TestForReadsTypesAndTags(t *testing.T) {
 	if got := schema.For[args]().String(); got != want {
 		t.Errorf("inferred\n%s\nwant\n%s", got, want)
 	}
-	if got := schema.For[struct{}]().String(); got != `{"type":"object","additionalProperties":false}` {
+	if got := schema.For[struct{}]().String(); got != `{"type":"object","properties":{},"additionalProperties":false}` {
 		t.Errorf("of nothing: %s", got)
 	}
 	if got := schema.For[[]string]().String(); got != `{"type":"array","items":{"type":"string"}}` {
