@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -106,7 +107,12 @@ func (d *daemon) connect(t testing.TB, path string) *mcp.ClientSession {
 }
 
 func dial(t testing.TB, url string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
-	s, err := newClient(o).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
+	return dialVersion(t, url, "", o)
+}
+
+// dialVersion connects with one revision of the protocol; "": the newest.
+func dialVersion(t testing.TB, url, version string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+	s, err := newClient(o).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err == nil {
 		t.Cleanup(func() { s.Close() })
 	}
@@ -252,4 +258,11 @@ func lookPath(t testing.TB, name string) string {
 func exists(file string) bool {
 	_, err := os.Lstat(file)
 	return err == nil
+}
+
+func link(t testing.TB, dir, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
 }
