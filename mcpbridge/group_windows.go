@@ -1,6 +1,8 @@
 package mcpbridge
 
 import (
+	"errors"
+	"io"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -59,3 +61,11 @@ func (g *group) terminate() { g.kill() }
 func (g *group) kill() {
 	g.once.Do(func() { _ = windows.CloseHandle(g.job) }) // which ends its processes
 }
+
+// number is the group's number for the watchdog; 0: it needs none, since the
+// kernel closes our handles.
+func (g *group) number() int { return 0 }
+
+func detach(*exec.Cmd) {}
+
+func watch(io.Reader) error { return errors.New("on Windows nothing needs to be watched") }

@@ -128,13 +128,13 @@ func TestHostileServers(t *testing.T) {
 		tools int
 		err   string
 	}{
-		{self("noisy"), mcpbridge.Ready, 1, ""},
+		{self("noisy"), mcpbridge.Started, 1, ""},
 		{self("circle"), mcpbridge.Failed, 0, `in a circle: the cursor "again" came twice`},
 		{self("endless"), mcpbridge.Failed, 0, "more than 2000 pages"},
 		{self("swarm"), mcpbridge.Failed, 0, "more than 10000 tools"},
 		{self("nonsense"), mcpbridge.Failed, 0, "the list of tools cannot be read"},
 		{mute, mcpbridge.Failed, 0, "not listed within|not ready within"},
-		{deaf, mcpbridge.Ready, 1, ""},
+		{deaf, mcpbridge.Started, 1, ""},
 	}
 	for _, r := range rows {
 		name := r.up.Env["HELVE_TEST_CHILD"]
@@ -147,7 +147,7 @@ func TestHostileServers(t *testing.T) {
 		if st.State != r.state || st.Tools != r.tools || !ok {
 			t.Errorf("%s: %+v", name, st)
 		}
-		if st.State == mcpbridge.Ready && (st.Server != "old" || st.Protocol != "2024-11-05") {
+		if st.State == mcpbridge.Started && (st.Server != "old" || st.Protocol != "2024-11-05") {
 			t.Errorf("%s calls itself %q, of %s", name, st.Server, st.Protocol)
 		}
 		g.ups.Close()
@@ -157,7 +157,7 @@ func TestHostileServers(t *testing.T) {
 func TestUnusableToolsAreLeftOutAlone(t *testing.T) {
 	g := open(t, self("mixed"))
 	st := g.status(t)
-	if st.State != mcpbridge.Ready || st.Tools != 2 || len(st.LeftOut) != 11 {
+	if st.State != mcpbridge.Started || st.Tools != 2 || len(st.LeftOut) != 11 {
 		t.Fatalf("the server is %+v", st)
 	}
 	for i, part := range []string{"unprintable character U+001B", "place 3", "place 4", "place 5", "listed twice", "list_params", "arguments are objects",

@@ -108,7 +108,7 @@ func (l *link) transport(s *upstream) (mcp.Transport, error) {
 		l.kill = t.close
 		return &mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: t.client(), MaxRetries: -1, MaxEventSize: maxAnswer}, nil
 	}
-	p, err := start(s.Upstream, s.o.Root, s.log)
+	p, err := start(s.Upstream, s.o.Root, s.keeper, s.log)
 	if err != nil {
 		return nil, fmt.Errorf("the server cannot be started: %w", err)
 	}

@@ -21,6 +21,7 @@ const (
 
 // A manifest is what a server offers, as we offer it.
 type manifest struct {
+	of      *record
 	tools   []*tool.Tool
 	leftOut []string                  // which tools cannot be offered, and why
 	made    map[string]*manifestEntry // by the server's name for them
@@ -45,9 +46,9 @@ type upstreamTool struct {
 
 // manifest makes tools of a list. What cannot be used is left out alone. Tools
 // that have not changed since old are the same.
-func (s *upstream) manifest(raws []json.RawMessage, old *manifest) *manifest {
-	m := &manifest{made: make(map[string]*manifestEntry, len(raws))}
-	for i, raw := range raws {
+func (s *upstream) manifest(r *record, old *manifest) *manifest {
+	m := &manifest{of: r, made: make(map[string]*manifestEntry, len(r.tools))}
+	for i, raw := range r.tools {
 		var ut upstreamTool
 		err := misread(json.Unmarshal(raw, &ut))
 		switch {
@@ -118,7 +119,7 @@ func (s *upstream) tool(ut upstreamTool) (*tool.Tool, error) {
 	d := tool.Definition{
 		Name: s.owner() + "." + ut.Name, Module: s.owner(), Title: printable(orElse(ut.Title, ut.Annotations.Title)),
 		Description: cut(printable(ut.Description), maxDescription), Input: input, Category: tool.Custom,
-		Effect: ut.Annotations.effect(s.Name, ut.Name, s.Trusted), Timeout: s.callTimeout(),
+		Effect: ut.Annotations.effect(s.Name, ut.Name, s.Trusted), Timeout: s.startTimeout() + s.callTimeout(),
 		SearchLike: verb == "search", Trusted: s.Trusted,
 	}
 	if strings.TrimSpace(d.Description) == "" {

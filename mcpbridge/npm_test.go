@@ -65,7 +65,7 @@ func (g *guest) withModule(t *testing.T) {
 
 func TestEverythingServer(t *testing.T) {
 	g := open(t, mcpbridge.Upstream{Name: "all", Command: npm(t, "mcp-server-everything")})
-	if st := g.status(t); st.State != mcpbridge.Ready || st.Tools < 10 || len(st.LeftOut) > 0 {
+	if st := g.status(t); st.State != mcpbridge.Started || st.Tools < 10 || len(st.LeftOut) > 0 {
 		t.Fatalf("the server is %+v", st)
 	}
 	g.withModule(t)
@@ -77,7 +77,7 @@ func TestEverythingServer(t *testing.T) {
 	if s := g.ok(t, "mcp.all.get-structured-content", `{"location":"New York"}`); !json.Valid(s.Structured) || len(s.Structured) == 0 {
 		t.Errorf("structured: %s", s.Structured)
 	}
-	g.ok(t, "mcp.list_servers", `{}`, `"ready"`)
+	g.ok(t, "mcp.list_servers", `{}`, `"started"`)
 	g.ok(t, "mcp.health", `{}`, `"alive":true`)
 	var list struct {
 		Servers []struct {
@@ -105,7 +105,7 @@ func TestEverythingServerOverHTTP(t *testing.T) {
 	command := npm(t, "mcp-server-everything")
 	up := serveProcess(t, command, "streamableHttp")
 	g := open(t, up)
-	if st := g.status(t); st.State != mcpbridge.Ready || st.Tools < 10 {
+	if st := g.status(t); st.State != mcpbridge.Started || st.Tools < 10 {
 		t.Fatalf("the server is %+v", st)
 	}
 	g.ok(t, "mcp.web.get-sum", `{"a":2,"b":40}`, "42")
@@ -116,7 +116,7 @@ func TestFilesystemAndMemoryServers(t *testing.T) {
 	g := open(t, mcpbridge.Upstream{Name: "fs", Command: npm(t, "mcp-server-filesystem"), Args: []string{dir}},
 		mcpbridge.Upstream{Name: "memory", Command: npm(t, "mcp-server-memory"), Env: map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.json")}})
 	for _, st := range g.ups.Status() {
-		if st.State != mcpbridge.Ready || st.Tools < 9 || len(st.LeftOut) > 0 {
+		if st.State != mcpbridge.Started || st.Tools < 9 || len(st.LeftOut) > 0 {
 			t.Fatalf("the server is %+v", st)
 		}
 	}

@@ -28,6 +28,7 @@ const (
 type process struct {
 	cmd    *exec.Cmd
 	group  *group
+	keeper *keeper
 	stdin  *os.File
 	stdout *os.File
 	exited chan struct{} // closed when it has ended
@@ -39,7 +40,7 @@ type process struct {
 }
 
 // start runs a server's command. Its stderr goes to the log.
-func start(up Upstream, dir string, log *slog.Logger) (*process, error) {
+func start(up Upstream, dir string, k *keeper, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(up.Command, up.Args...)
 	cmd.Dir = orElse(up.Cwd, dir)
 	cmd.Env = environment(up.Env)
@@ -57,13 +58,13 @@ func start(up Upstream, dir string, log *slog.Logger) (*process, error) {
 		}
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	g, err := startGroup(cmd)
+	g, err := k.start(cmd)
 	closeAll(theirs[:])
 	if err != nil {
 		closeAll(ours[:])
 		return nil, err
 	}
-	p := &process{cmd: cmd, group: g, stdin: ours[0], stdout: ours[1], exited: make(chan struct{})}
+	p := &process{cmd: cmd, group: g, keeper: k, stdin: ours[0], stdout: ours[1], exited: make(chan struct{})}
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
@@ -85,6 +86,7 @@ func closeAll(files []*os.File) {
 func (p *process) wait(stderr *os.File, logged <-chan struct{}) {
 	err := p.cmd.Wait()
 	p.group.kill()
+	p.keeper.forget(p.group)
 	select {
 	case <-logged:
 	case <-time.After(pipeGrace): // somebody outside the group holds it open

@@ -209,6 +209,7 @@ func (u *Upstreams) listPrompts(ctx context.Context, in which) (*tool.Result, er
 
 // offers reports whether the server says that it has such things.
 func (s *upstream) offers(ctx context.Context, what string) (bool, error) {
+	defer s.hold()()
 	l, err := s.ready(ctx)
 	if err != nil {
 		return false, err

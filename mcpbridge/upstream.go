@@ -18,26 +18,34 @@ const (
 	relistWait = 200 * time.Millisecond // from the news that a list changed until it is read
 )
 
-// An upstream keeps one server connected.
+// An upstream keeps one server connected while it is wanted.
 type upstream struct {
 	Upstream
-	o     UpstreamOptions
-	log   *slog.Logger
-	first chan struct{} // closed when it has answered or failed once
-	kick  chan struct{} // an attempt is wanted at once
+	o       UpstreamOptions
+	log     *slog.Logger
+	keeper  *keeper
+	running *sync.WaitGroup // what Close waits for
+	first   chan struct{}   // closed when its tools are known, or it has failed once
+	kick    chan struct{}   // an attempt is wanted at once
+	offered *manifest       // of the goroutine that runs the server; nil: its tools are not known
 
-	mu      sync.Mutex
-	status  ServerStatus
-	link    *link         // nil: down
-	attempt chan struct{} // closed at the end of the attempt that is under way or comes next
-	offered *manifest
-	settled bool
+	mu       sync.Mutex
+	status   ServerStatus
+	link     *link         // nil: down
+	attempt  chan struct{} // closed at the end of the attempt that is under way or comes next
+	settled  bool
+	calls    int       // in flight, or waiting for the server to be started
+	used     time.Time // when a call began or ended last
+	failures int       // in a row
+	next     time.Time // no attempt is made before
+	unsaved  *record   // what the store is to keep
+	saving   bool
 }
 
 func newUpstream(up Upstream, o UpstreamOptions) *upstream {
 	s := &upstream{Upstream: up, o: o, log: o.Log.With("server", up.Name),
 		first: make(chan struct{}), kick: make(chan struct{}, 1), attempt: make(chan struct{})}
-	s.status = ServerStatus{Name: up.Name, Transport: "stdio", State: Starting, Since: time.Now(), LeftOut: []string{}}
+	s.status = ServerStatus{Name: up.Name, Transport: "stdio", State: Configured, Since: time.Now(), LeftOut: []string{}}
 	if up.URL != "" {
 		s.status.Transport = "http"
 	}
@@ -47,17 +55,18 @@ func newUpstream(up Upstream, o UpstreamOptions) *upstream {
 func (s *upstream) owner() string { return "mcp." + s.Name }
 
 func (s *upstream) startTimeout() time.Duration {
-	if s.StartTimeout > 0 {
-		return s.StartTimeout
-	}
-	return DefaultStartTimeout
+	return orDuration(s.StartTimeout, DefaultStartTimeout)
 }
 
-func (s *upstream) callTimeout() time.Duration {
-	if s.CallTimeout > 0 {
-		return s.CallTimeout
+func (s *upstream) callTimeout() time.Duration { return orDuration(s.CallTimeout, DefaultCallTimeout) }
+
+func (s *upstream) idleTimeout() time.Duration { return orDuration(s.IdleTimeout, DefaultIdleTimeout) }
+
+func orDuration(d, other time.Duration) time.Duration {
+	if d > 0 {
+		return d
 	}
-	return DefaultCallTimeout
+	return other
 }
 
 // now returns the status.
@@ -80,6 +89,17 @@ func (s *upstream) enter(state State, err error) {
 	}
 }
 
+// show shows whether the server that is connected is in use. The caller holds s.mu.
+func (s *upstream) show() {
+	state := Started
+	if s.calls > 0 {
+		state = InUse
+	}
+	if s.link != nil && s.status.State != state {
+		s.status.State, s.status.Since = state, time.Now()
+	}
+}
+
 // refuse leaves the server stopped for good.
 func (s *upstream) refuse(err error) {
 	s.mu.Lock()
@@ -96,81 +116,153 @@ func (s *upstream) answered() {
 	case <-s.kick: // it was for the attempt that has just ended
 	default:
 	}
+	s.settle()
+}
+
+// settle lets those go on who wait for the tools. The caller holds s.mu.
+func (s *upstream) settle() {
 	if !s.settled {
 		s.settled = true
 		close(s.first)
 	}
 }
 
-// run keeps the server connected until ctx ends.
+// run starts the server whenever it is wanted, until ctx ends.
 func (s *upstream) run(ctx context.Context) {
-	retry := firstRetry
-	for ctx.Err() == nil {
+	for s.rest(ctx) {
 		l, err := s.connect(ctx)
-		s.settle(l, err)
-		if err == nil {
-			since := time.Now()
-			s.attend(ctx, l)
-			l.stop()
-			if time.Since(since) >= lastRetry {
-				retry = firstRetry
-			}
-		} else if ctx.Err() == nil {
-			s.log.Warn("the MCP server cannot be used", "error", plain(err), "retry", retry)
+		s.tried(ctx, l, err)
+		if err != nil {
+			continue
 		}
-		timer := time.NewTimer(retry)
+		since := time.Now()
+		err = s.attend(ctx, l)
+		s.ended(ctx, since, err)
+		l.stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enter(Stopped, nil)
+	s.answered()
+}
+
+// rest waits until an attempt is wanted and may be made. It returns false when
+// ctx ends.
+func (s *upstream) rest(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		wanted, early := s.wanted(), time.Until(s.next)
+		if early > 0 {
+			s.answered() // those who came meanwhile are told when
+		}
+		s.mu.Unlock()
+		if wanted && early <= 0 {
+			return true
+		}
+		timer := time.NewTimer(max(early, 0))
+		if !wanted {
+			timer.Stop()
+		}
 		select {
 		case <-timer.C:
-			retry = min(2*retry, lastRetry)
 		case <-s.kick:
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		s.begin(ctx)
 	}
-	s.begin(ctx)
+	return false
 }
 
-// begin enters the state in which the next attempt is made, if there is one.
-func (s *upstream) begin(ctx context.Context) {
+// wanted reports whether the server is to run: to learn its tools, because
+// the operator says so, or because it is called. The caller holds s.mu.
+func (s *upstream) wanted() bool {
+	return s.offered == nil || s.Eager || s.calls > 0 || time.Since(s.used) < s.idleTimeout()
+}
+
+// idle returns how long the server may still run unused, 0 if it is not
+// wanted any more: then nobody gets its connection from here on.
+func (s *upstream) idle() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil {
-		s.enter(Stopped, nil)
-		s.answered()
-		return
+	if s.Eager || s.calls > 0 {
+		return s.idleTimeout()
 	}
-	err := s.status.Error
-	s.enter(Starting, nil)
-	s.status.Error = err // until it is known to be over
+	if left := s.idleTimeout() - time.Since(s.used); left > 0 {
+		return left
+	}
+	s.link = nil
+	return 0
 }
 
-// settle notes how an attempt ended.
-func (s *upstream) settle(l *link, err error) {
+// tried notes how an attempt ended.
+func (s *upstream) tried(ctx context.Context, l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.enter(Failed, err)
+		wait := s.putOff()
+		if ctx.Err() == nil {
+			s.log.Warn("the MCP server cannot be used", "error", plain(err), "retry", wait)
+		}
 	} else {
 		s.link = l
-		s.enter(Ready, nil)
-		s.status.Server, s.status.Version, s.status.Protocol = l.server, l.version, l.protocol
+		s.used = time.Now()
+		s.enter(Started, nil)
+		s.show()
 	}
 	s.answered()
 }
 
-// attend follows a connection to its end.
-func (s *upstream) attend(ctx context.Context, l *link) {
+// putOff counts a failure, and returns how long there will be no other
+// attempt. The caller holds s.mu.
+func (s *upstream) putOff() time.Duration {
+	wait := min(firstRetry<<min(s.failures, 10), lastRetry)
+	s.failures++
+	s.next = time.Now().Add(wait)
+	return wait
+}
+
+// ended notes that a connection ended, and why; nil: it was not wanted.
+func (s *upstream) ended(ctx context.Context, since time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link = nil
+	if err == nil || time.Since(since) >= lastRetry {
+		s.failures = 0
+	}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err == nil:
+		s.enter(Known, nil)
+		return
+	case s.failures == 0: // once it may happen: the server is started again at once
+		s.failures, s.next = 1, time.Now()
+	default:
+		s.putOff()
+	}
+	s.enter(Failed, err)
+	s.log.Warn("the connection to the MCP server is lost", "error", plain(err))
+}
+
+// attend follows a connection to its end, and returns why it was lost; nil:
+// it is not wanted any more.
+func (s *upstream) attend(ctx context.Context, l *link) error {
+	timer := time.NewTimer(s.idle())
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			s.lost(nil)
-			return
+			return nil
+		case <-timer.C:
+			left := s.idle()
+			if left == 0 {
+				s.log.Debug("the MCP server is stopped: it was not used for long")
+				return nil
+			}
+			timer.Reset(left)
 		case <-l.ended:
-			err := l.why()
-			s.log.Warn("the connection to the MCP server is lost", "error", plain(err))
-			s.lost(err)
-			return
+			return l.why()
 		case <-l.changed:
 			select {
 			case <-time.After(relistWait): // several changes make one list
@@ -183,15 +275,6 @@ func (s *upstream) attend(ctx context.Context, l *link) {
 				s.mu.Unlock()
 			}
 		}
-	}
-}
-
-func (s *upstream) lost(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.link = nil
-	if err != nil {
-		s.enter(Failed, err)
 	}
 }
 
@@ -224,25 +307,40 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 		}
 		return err
 	}
+	r := &record{Identity: s.identity(), Server: l.server, Version: l.version, Protocol: l.protocol, Listed: time.Now().UTC(), tools: raws}
+	known := s.offered
+	if err := s.offer(r); err != nil {
+		return err
+	}
+	for _, why := range s.offered.leftOut {
+		s.log.Warn("a tool of the MCP server cannot be used", "why", why)
+	}
+	for name := range s.Overrides {
+		if s.offered.made[name] == nil {
+			s.log.Warn("the operator speaks of a tool that the MCP server does not have", "tool", name)
+		}
+	}
+	if known == nil || !known.of.same(r) {
+		s.save(r)
+	}
+	return nil
+}
+
+// offer offers the tools of a list in place of the former ones, all or none.
+func (s *upstream) offer(r *record) error {
 	old := s.offered
-	m := s.manifest(raws, old)
+	m := s.manifest(r, old)
 	if old == nil || !sameTools(old.tools, m.tools) {
 		if err := s.o.publish(s.owner(), m.tools); err != nil {
 			return fmt.Errorf("the tools cannot be offered: %w", err)
 		}
 	}
-	for _, why := range m.leftOut {
-		s.log.Warn("a tool of the MCP server cannot be used", "why", why)
-	}
-	for name := range s.Overrides {
-		if m.made[name] == nil {
-			s.log.Warn("the operator speaks of a tool that the MCP server does not have", "tool", name)
-		}
-	}
-	s.offered = m // of the goroutine that runs the server
+	s.offered = m
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.status.Tools, s.status.LeftOut, s.status.Error = len(m.tools), m.leftOut, ""
+	st := &s.status
+	st.Tools, st.LeftOut, st.Error = len(m.tools), m.leftOut, ""
+	st.Server, st.Version, st.Protocol = r.Server, r.Version, r.Protocol
 	return nil
 }
 
@@ -265,14 +363,32 @@ func sameTools(a, b []*tool.Tool) bool {
 	return true
 }
 
-// ready returns the connection. If there is none, one attempt is made at once.
+// hold keeps the server from being stopped until the function that it returns
+// is called.
+func (s *upstream) hold() (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	s.used = time.Now()
+	s.show()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calls--
+		s.used = time.Now()
+		s.show()
+	}
+}
+
+// ready returns the connection. If there is none, the server is started,
+// unless it has just failed.
 func (s *upstream) ready(ctx context.Context) (*link, error) {
 	s.mu.Lock()
 	l, attempt := s.link, s.attempt
 	if l != nil && l.lost() {
 		l = nil // about to be noticed
 	}
-	if s.status.State == Stopped {
+	if s.status.State == Stopped || l == nil && time.Now().Before(s.next) {
 		defer s.mu.Unlock()
 		return nil, s.down()
 	}
@@ -308,7 +424,11 @@ func (s *upstream) down() error {
 	if s.status.State == Stopped {
 		return tool.Errorf(tool.CodeExternal, "the MCP server %s is stopped%s", s.Name, why)
 	}
-	return tool.Errorf(tool.CodeExternal, "the MCP server %s is down%s; it is being restarted: try again in a while", s.Name, why).Retry()
+	when := "at once"
+	if left := time.Until(s.next); left > 0 {
+		when = "in " + max(left.Round(time.Second), time.Second).String()
+	}
+	return tool.Errorf(tool.CodeExternal, "the MCP server %s is down%s; the next attempt to start it can be made %s", s.Name, why, when).Retry()
 }
 
 // handler serves calls of the tool that the server knows under that name.
@@ -324,6 +444,7 @@ func (s *upstream) handler(name string, headers []binding) tool.Handler {
 
 // call calls a method of the server within the time that a call may take.
 func (s *upstream) call(ctx context.Context, method string, p rawParams, progress func(tool.Content)) (raw []byte, err error) {
+	defer s.hold()()
 	l, err := s.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -357,7 +478,7 @@ func (s *upstream) failure(l *link, err error) error {
 		return tool.Errorf(tool.CodeExternal, "the MCP server %s: %s", s.Name, plain(err)).Retry()
 	}
 	return tool.Errorf(tool.CodeExternal,
-		"the connection to the MCP server %s was lost during the call, which may have had its effect (%s); it is being restarted",
+		"the connection to the MCP server %s was lost during the call, which may have had its effect (%s); the next call starts it again",
 		s.Name, plain(l.why())).Retry()
 }
 

@@ -127,7 +127,7 @@ func TestManyPages(t *testing.T) {
 			}
 		})
 		g := open(t, serveHTTP(t, s, stateless))
-		if st := g.status(t); st.State != mcpbridge.Ready || st.Tools != 2500 || st.Server != "theirs" || st.Version != "7" || st.Error != "" {
+		if st := g.status(t); st.State != mcpbridge.Started || st.Tools != 2500 || st.Server != "theirs" || st.Version != "7" || st.Error != "" {
 			t.Fatalf("stateless %v: the server is %+v", stateless, st)
 		}
 		if n := g.reg.Set().Len(); n != 2500 {
@@ -241,7 +241,7 @@ func child(kind string) {
 
 func TestCrashAndReturn(t *testing.T) {
 	g := open(t, self("crash"))
-	if st := g.status(t); st.State != mcpbridge.Ready || st.Tools != 3 {
+	if st := g.status(t); st.State != mcpbridge.Started || st.Tools != 3 {
 		t.Fatalf("the server is %+v", st)
 	}
 	first := g.call(t, "mcp.kid.pid", `{}`).JoinText()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/helve-ai/helve/schema"
+	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -28,17 +29,22 @@ type Upstream struct {
 
 	// Trusted servers are believed what their annotations say. Those of
 	// others can only make a tool riskier than its name tells.
-	Trusted      bool
-	Overrides    map[string]Override // by the server's own names for its tools
-	Disabled     bool
+	Trusted   bool
+	Overrides map[string]Override // by the server's own names for its tools
+	Disabled  bool
+	// Eager servers are started at once and kept running. Others are started
+	// to learn their tools, if those are not known, and when they are called.
+	Eager        bool
 	StartTimeout time.Duration // to connect and list; 0: DefaultStartTimeout
 	CallTimeout  time.Duration // of one call; 0: DefaultCallTimeout
+	IdleTimeout  time.Duration // without calls, until it is stopped; 0: DefaultIdleTimeout
 }
 
 // The timeouts of an Upstream that states none.
 const (
 	DefaultStartTimeout = 30 * time.Second
 	DefaultCallTimeout  = 60 * time.Second
+	DefaultIdleTimeout  = 10 * time.Minute
 )
 
 // An Override is the operator's word about one tool. Zero fields say nothing.
@@ -58,28 +64,47 @@ type UpstreamOptions struct {
 	Publish func(owner string, tools ...*tool.Tool) error
 	Root    string // the folder in which servers are run
 	Version string // of Helve, as servers are told
+
+	// Store keeps what each server listed last, so that its tools are known
+	// before it is started; nil: every server is started to be asked. Of the
+	// configuration it keeps a digest only, and of environments and headers
+	// the names only.
+	Store store.Store
+
+	// Watchdog is a command that runs [Watch] on its input. While servers run,
+	// so does it, and if this process ends without Close, whatever the reason,
+	// it ends their process groups. None: that is left to what the kernel does
+	// for children, which on Linux ends the servers, but not their children,
+	// and on other kinds of Unix nothing. Windows needs none.
+	Watchdog []string
 }
 
-// Upstreams are connections to MCP servers. They are kept up: a server that
-// fails is started again, and its tools stay listed meanwhile. A nil
-// *Upstreams has no servers. It is safe for concurrent use.
+// Upstreams are connections to MCP servers. A server whose tools are known is
+// started by the first call of one of them, and stopped when it is not used
+// for long; its tools stay listed. One that fails is started again, after
+// pauses that grow, and calls fail meanwhile. A nil *Upstreams has no servers.
+// It is safe for concurrent use.
 type Upstreams struct {
 	servers []*upstream
+	keeper  *keeper
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// OpenUpstreams begins to connect to all servers at once, and returns at once.
-// Close ends what it began; so does the end of ctx, but Close must be called.
+// OpenUpstreams offers the tools that are known from the store, begins to
+// connect to the servers whose tools are not, all at once, and returns. Close
+// ends what it began; so does the end of ctx, but Close must be called.
 func OpenUpstreams(ctx context.Context, ups []Upstream, o UpstreamOptions) *Upstreams {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	u := &Upstreams{cancel: cancel}
+	u := &Upstreams{cancel: cancel, keeper: &keeper{command: o.Watchdog, log: o.Log}}
+	var sound []*upstream
 	taken := map[string]bool{}
 	for _, up := range ups {
 		s := newUpstream(up, o)
+		s.keeper, s.running = u.keeper, &u.running
 		u.servers = append(u.servers, s)
 		err := up.check()
 		if err == nil && taken[up.Name] {
@@ -91,8 +116,12 @@ func OpenUpstreams(ctx context.Context, ups []Upstream, o UpstreamOptions) *Upst
 		case up.Disabled:
 			s.refuse(nil)
 		default:
-			u.running.Go(func() { s.run(ctx) })
+			sound = append(sound, s)
 		}
+	}
+	recall(ctx, o, sound)
+	for _, s := range sound {
+		u.running.Go(func() { s.run(ctx) })
 	}
 	return u
 }
@@ -113,7 +142,8 @@ func (up *Upstream) check() error {
 	return nil
 }
 
-// Wait waits until every server has answered or failed once, or ctx ends.
+// Wait waits until the tools of every server are known or it has failed once,
+// or ctx ends.
 func (u *Upstreams) Wait(ctx context.Context) {
 	if u == nil {
 		return
@@ -135,19 +165,25 @@ func (u *Upstreams) Close() error {
 	}
 	u.cancel()
 	u.running.Wait()
+	u.keeper.close()
 	return nil
 }
 
-// A State is what becomes of a connection.
+// A State is how far a server has come.
 type State string
 
 // The states.
 const (
-	Starting State = "starting"
-	Ready    State = "ready"
-	Failed   State = "failed"  // it is tried again
-	Stopped  State = "stopped" // it is not
+	Configured State = "configured"     // its tools are not known yet
+	Known      State = "manifest_known" // its tools are; it is started when one of them is called
+	Started    State = "started"
+	InUse      State = "in_use"  // calls are in flight
+	Failed     State = "failed"  // to start, or after that; it is tried again
+	Stopped    State = "stopped" // for good
 )
+
+// String returns the state in words.
+func (s State) String() string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // A ServerStatus is how a server is doing.
 type ServerStatus struct {

@@ -1,0 +1,215 @@
+package mcpbridge
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/helve-ai/helve/store"
+	"github.com/helve-ai/helve/tool"
+)
+
+const (
+	manifestBucket = "manifests" // a record for each server, by its name
+	recordFormat   = 1
+	maxRecord      = 64 << 20         // bytes that every store can keep
+	storeTimeout   = 10 * time.Second // to read all records, or write one
+)
+
+// A record is what a server listed, as the store keeps it: this as a line of
+// JSON, and after it the tools as they came, one after the other.
+type record struct {
+	Format   int       `json:"format"`
+	Identity string    `json:"identity"` // of the configuration
+	Server   string    `json:"server"`   // what it calls itself
+	Version  string    `json:"version"`
+	Protocol string    `json:"protocol"`
+	Listed   time.Time `json:"listed"`
+	Sum      uint32    `json:"sum"`   // CRC-32C of the tools
+	Sizes    []int     `json:"sizes"` // bytes of each tool
+
+	tools []json.RawMessage
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encode returns r as the store keeps it.
+func (r *record) encode() ([]byte, error) {
+	body := bytes.Join(rawBytes(r.tools), nil)
+	head := *r
+	head.Format, head.Sum, head.Sizes = recordFormat, crc32.Checksum(body, castagnoli), make([]int, len(r.tools))
+	for i, t := range r.tools {
+		head.Sizes[i] = len(t)
+	}
+	line, err := tool.Encode(head)
+	if err != nil {
+		return nil, err
+	}
+	data := slices.Concat(line, []byte("\n"), body)
+	if len(data) > maxRecord {
+		return nil, fmt.Errorf("the list has %d bytes, of which the store keeps %d at most", len(data), maxRecord)
+	}
+	return data, nil
+}
+
+func rawBytes(raws []json.RawMessage) [][]byte {
+	out := make([][]byte, len(raws))
+	for i, raw := range raws {
+		out[i] = raw
+	}
+	return out
+}
+
+// decodeRecord reads what encode wrote, of which nothing may have changed. It
+// keeps data.
+func decodeRecord(data []byte) (*record, error) {
+	line, body, _ := bytes.Cut(data, []byte("\n"))
+	r := &record{}
+	if err := json.Unmarshal(line, r); err != nil {
+		return nil, fmt.Errorf("its first line cannot be read: %w", err)
+	}
+	switch {
+	case r.Format != recordFormat:
+		return nil, fmt.Errorf("it is of format %d, not %d", r.Format, recordFormat)
+	case crc32.Checksum(body, castagnoli) != r.Sum:
+		return nil, errors.New("the tools are not those that were written")
+	}
+	r.tools = make([]json.RawMessage, len(r.Sizes))
+	for i, n := range r.Sizes {
+		if n < 0 || n > len(body) {
+			return nil, errors.New("the sizes of the tools are not those that were written")
+		}
+		r.tools[i], body = body[:n:n], body[n:]
+	}
+	if len(body) > 0 {
+		return nil, errors.New("the sizes of the tools are not those that were written")
+	}
+	return r, nil
+}
+
+// same reports whether two records tell the same, if not of the same time.
+func (r *record) same(other *record) bool {
+	return r.Identity == other.Identity && r.Server == other.Server && r.Version == other.Version && r.Protocol == other.Protocol &&
+		slices.EqualFunc(r.tools, other.tools, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+}
+
+// identity returns a digest of what the server is, by its configuration. What
+// may be secret, the values of variables and headers, is not in it.
+func (s *upstream) identity() string {
+	what := []any{"stdio", s.Command, s.Args, orElse(s.Cwd, s.o.Root), slices.Sorted(maps.Keys(s.Env))}
+	if s.URL != "" {
+		what = []any{"http", s.URL, slices.Sorted(maps.Keys(s.Headers))}
+	}
+	data, _ := json.Marshal(what) // of strings
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// recall offers the tools of all servers that the store knows from earlier.
+func recall(ctx context.Context, o UpstreamOptions, servers []*upstream) {
+	if o.Store == nil || len(servers) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	var kept [][]byte
+	err := o.Store.View(ctx, func(r store.Reader) error {
+		kept = make([][]byte, len(servers))
+		for i, s := range servers {
+			data, err := r.Get(manifestBucket, s.Name)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			kept[i] = data
+		}
+		return nil
+	})
+	if err != nil {
+		o.Log.Warn("what MCP servers listed earlier cannot be read; they are started to be asked", "error", err)
+		return
+	}
+	var all sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, s := range servers {
+		if kept[i] == nil {
+			continue
+		}
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			s.recall(kept[i])
+		})
+	}
+	all.Wait()
+}
+
+// recall offers the tools that the server listed earlier.
+func (s *upstream) recall(data []byte) {
+	r, err := decodeRecord(data)
+	if err == nil && r.Identity != s.identity() {
+		s.log.Debug("the MCP server was configured otherwise when it was listed; it is started to be asked")
+		return
+	}
+	if err == nil {
+		err = s.offer(r)
+	}
+	if err != nil {
+		s.log.Warn("what the MCP server listed earlier cannot be used; it is started to be asked", "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enter(Known, nil)
+	s.settle()
+}
+
+// save has the store keep a record, in the background.
+func (s *upstream) save(r *record) {
+	if s.o.Store == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved = r
+	if !s.saving {
+		s.saving = true
+		s.running.Go(s.saveAll)
+	}
+}
+
+// saveAll writes until nothing new is to be kept.
+func (s *upstream) saveAll() {
+	for {
+		s.mu.Lock()
+		r := s.unsaved
+		s.unsaved = nil
+		s.saving = r != nil
+		s.mu.Unlock()
+		if r == nil {
+			return
+		}
+		if err := s.write(r); err != nil {
+			s.log.Warn("the store does not keep what the MCP server listed", "error", err)
+		}
+	}
+}
+
+func (s *upstream) write(r *record) error {
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	return s.o.Store.Update(ctx, func(w store.Writer) error { return w.Put(manifestBucket, s.Name, data) })
+}
