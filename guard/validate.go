@@ -2,8 +2,10 @@ package guard
 
 import (
 	"context"
+	"strings"
 
 	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -25,7 +27,9 @@ func Validate() pipeline.Stage {
 					}
 				}
 				if len(problems) > 0 {
-					return nil, c.Trail.Deny(name, tool.Invalid(c.Tool, problems))
+					err := c.Trail.Deny(name, tool.Invalid(c.Tool, problems))
+					c.Trail.Reason = brief(problems) // the caller reads the schema, the record need not
+					return nil, err
 				}
 				if c.Tool.Input.HasRoles() {
 					values, err := c.Tool.Input.Values(c.Args)
@@ -45,4 +49,13 @@ func Validate() pipeline.Stage {
 			}
 		},
 	}
+}
+
+// brief says what is wrong with arguments, in a line.
+func brief(problems []schema.Problem) string {
+	parts := make([]string, len(problems))
+	for i, p := range problems {
+		parts[i] = strings.TrimSpace(p.Pointer + " " + p.Message)
+	}
+	return "the arguments are not right: " + strings.Join(parts, "; ")
 }
