@@ -313,8 +313,18 @@ func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
 // Tools returns the tools now on offer, whoever may see them.
 func (a *App) Tools() *tool.Set { return a.reg.Set() }
 
-// Visible reports whether a caller may know of a tool.
-func (a *App) Visible(from tool.Origin, t *tool.Tool) bool { return a.rules.Visible(from, t) }
+// Visible reports whether a caller may know of a tool: the policy must show it,
+// and the profile of the agent that calls, if one does.
+func (a *App) Visible(from tool.Origin, t *tool.Tool) bool {
+	if !a.rules.Visible(from, t) {
+		return false
+	}
+	if from.Kind == tool.KindMCP || from.Kind == tool.KindCLI || from.Kind.Daemon() {
+		return true // no agent of the app: what a client calls itself is its own affair
+	}
+	agent := a.Config.agent(from.Agent)
+	return agent == nil || agent.grants(t)
+}
 
 // Search finds tools. While upstream servers are still being listed it waits
 // for them a while.
@@ -359,7 +369,14 @@ func (a *App) Close() error {
 type viewCache struct {
 	mu    sync.Mutex
 	set   *tool.Set
-	views map[inject.Mode]inject.View
+	views map[viewKey]inject.View
+}
+
+// A viewKey is what a view depends on, beside the set.
+type viewKey struct {
+	mode  inject.Mode
+	kind  tool.Kind
+	agent string
 }
 
 // View returns what callers of this kind are shown, in a mode or, for "", in
@@ -372,12 +389,13 @@ func (a *App) View(from tool.Origin, mode inject.Mode) inject.View {
 	a.views.mu.Lock()
 	defer a.views.mu.Unlock()
 	if a.views.set != set {
-		a.views.set, a.views.views = set, map[inject.Mode]inject.View{}
+		a.views.set, a.views.views = set, map[viewKey]inject.View{}
 	}
-	v, ok := a.views.views[mode]
+	key := viewKey{mode, from.Kind, from.Agent}
+	v, ok := a.views.views[key]
 	if !ok {
 		v = inject.Present(set, a.presentation(from, mode))
-		a.views.views[mode] = v
+		a.views.views[key] = v
 	}
 	return v
 }

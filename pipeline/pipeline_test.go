@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -134,5 +138,61 @@ func TestExplainFollowsTargets(t *testing.T) {
 	x = ex.Explain(t.Context(), &tool.Call{Name: "relay", Args: json.RawMessage(`{"to":"relay"}`)})
 	if x.Decision != "deny" || !strings.Contains(x.Reason, "nested") {
 		t.Errorf("endless nesting: %+v", x)
+	}
+}
+
+// Calls of one reply run beside each other only if all are parallel-safe reads;
+// an indirection is as safe as its target.
+func TestDoAll(t *testing.T) {
+	var reg tool.Registry
+	var now, most atomic.Int32
+	var order []string
+	var mu sync.Mutex
+	meet := make(chan struct{})
+	add := func(name string, e tool.Effect, safe bool) *tool.Tool {
+		return tool.New(tool.Definition{Name: name, Description: "x", Effect: e, ParallelSafe: safe}, func(context.Context, struct{}) (string, error) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer now.Add(-1)
+			if name == "read.a" || name == "read.b" {
+				select { // both at the same time, or never
+				case meet <- struct{}{}:
+				case <-meet:
+				case <-time.After(time.Second):
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, name)
+			return name, nil
+		})
+	}
+	relay := &tool.Tool{Definition: tool.Definition{Name: "relay", Description: "x", Effect: tool.Reads, Input: schema.Must(`{"type":"object"}`)},
+		Targets: func(args json.RawMessage) []tool.Target { return []tool.Target{{Name: "write.c"}} },
+		Handle:  func(context.Context, *tool.Call) (*tool.Result, error) { return tool.Text("relay"), nil }}
+	if err := reg.Add(add("read.a", tool.Reads, true), add("read.b", tool.Reads, true), add("write.c", tool.Writes, false), add("read.d", tool.Reads, false), relay); err != nil {
+		t.Fatal(err)
+	}
+	ex := pipeline.New(&reg)
+	calls := func(names ...string) (out []*tool.Call) {
+		for _, n := range names {
+			out = append(out, &tool.Call{Name: n})
+		}
+		return out
+	}
+	res, err := ex.DoAll(t.Context(), calls("read.a", "nope", "read.b"))
+	if err != nil || res[0].JoinText() != "read.a" || res[1].Err == nil || res[2].JoinText() != "read.b" || most.Load() != 2 {
+		t.Errorf("parallel reads: %v, %v, %d at once", res, err, most.Load())
+	}
+	for _, batch := range [][]string{{"write.c", "read.d"}, {"read.d", "write.c"}, {"relay", "read.d"}} {
+		most.Store(0)
+		order = nil
+		if _, err := ex.DoAll(t.Context(), calls(batch...)); err != nil || most.Load() > 1 {
+			t.Errorf("%v: %v, %d at once", batch, err, most.Load())
+		}
+		if len(order) == 2 && (order[0] != batch[0] || order[1] != batch[1]) {
+			t.Errorf("%v ran as %v", batch, order)
+		}
 	}
 }
