@@ -39,7 +39,7 @@ const stopTimeout = 3 * time.Second
 // dial connects to the server and negotiates the protocol.
 func dial(ctx context.Context, s *upstream) (*link, error) {
 	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Content){}}
-	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, &mcp.ClientOptions{
+	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, s.hears(&mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			select {
@@ -48,7 +48,7 @@ func dial(ctx context.Context, s *upstream) (*link, error) {
 			}
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },
-	})
+	}))
 	if err := addMethods(client); err != nil {
 		return nil, err
 	}
@@ -81,6 +81,7 @@ func dial(ctx context.Context, s *upstream) (*link, error) {
 		return nil, err
 	}
 	l.adopt(c.session)
+	s.linked(l)
 	return l, nil
 }
 

@@ -27,6 +27,7 @@ type upstream struct {
 	running *sync.WaitGroup // what Close waits for
 	first   chan struct{}   // closed when its tools are known, or it has failed once
 	kick    chan struct{}   // an attempt is wanted at once
+	relay   relay           // of resources, prompts and news
 	offered *manifest       // of the goroutine that runs the server; nil: its tools are not known
 
 	mu       sync.Mutex

@@ -87,6 +87,7 @@ type UpstreamOptions struct {
 type Upstreams struct {
 	servers []*upstream
 	keeper  *keeper
+	news    news
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -104,7 +105,7 @@ func OpenUpstreams(ctx context.Context, ups []Upstream, o UpstreamOptions) *Upst
 	taken := map[string]bool{}
 	for _, up := range ups {
 		s := newUpstream(up, o)
-		s.keeper, s.running = u.keeper, &u.running
+		s.keeper, s.running, s.relay.news = u.keeper, &u.running, &u.news
 		u.servers = append(u.servers, s)
 		err := up.check()
 		if err == nil && taken[up.Name] {
