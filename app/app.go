@@ -37,6 +37,7 @@ type Options struct {
 	Secret   func(string) (string, error)
 	Log      *slog.Logger
 	Version  string
+	Watchdog []string // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
 
 	// Inspect opens the app only to be looked at: nothing is written, and
 	// calls are refused.
@@ -71,6 +72,7 @@ type App struct {
 	closers  []func() error
 
 	publishing sync.Mutex // keeps the index in step with the registry
+	indexed    *tool.Set
 	views      viewCache
 }
 
@@ -270,7 +272,8 @@ func (a *App) Failures() []Failure { return slices.Clone(a.failures) }
 func (a *App) openUpstreams(ctx context.Context) error {
 	servers := a.upstreams()
 	a.ups = mcpbridge.OpenUpstreams(ctx, servers, mcpbridge.UpstreamOptions{
-		Log: a.log, Publish: a.publish, Root: a.Root.Dir(), Version: a.opts.Version})
+		Log: a.log, Publish: a.publish, Root: a.Root.Dir(), Version: a.opts.Version,
+		Store: store.Sub(a.manifestStore(), "mcp"), Watchdog: a.opts.Watchdog})
 	a.closers = append(a.closers, a.ups.Close)
 	if m := a.ups.Module(); a.Config.Tools.Modules == nil || len(servers) > 0 {
 		if err := a.openModule(ctx, m, a.Config.Tools.Modules[m.Name]); err != nil {
@@ -282,12 +285,15 @@ func (a *App) openUpstreams(ctx context.Context) error {
 
 // publish puts tools in place of those that owner offered, in the registry and the index.
 func (a *App) publish(owner string, tools ...*tool.Tool) error {
-	a.publishing.Lock()
-	defer a.publishing.Unlock()
 	if err := a.reg.Replace(owner, tools...); err != nil {
 		return err
 	}
-	a.index.Sync(a.reg.Set())
+	a.publishing.Lock()
+	defer a.publishing.Unlock()
+	if set := a.reg.Set(); set != a.indexed { // of many who publish at once, one does it for all
+		a.index.Sync(set)
+		a.indexed = set
+	}
 	return nil
 }
 

@@ -23,7 +23,6 @@ var unsupported = []struct {
 	{"tools.modules.*.credential", "stored credentials are", ""},
 	{"tools.capabilities.rate_limits", "rate limits are", ""},
 	{"tools.mcp_servers.*.oauth", "OAuth is", ""},
-	{"tools.mcp_servers.*.idle_timeout", "stopping idle servers is", ""},
 	{"tools.channels", "channels are", ""},
 	{"security.taint", "taint: enforce is", "enforce"},
 	{"security.credentials", "stored credentials are", ""},

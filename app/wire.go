@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/mcpbridge"
@@ -95,7 +97,8 @@ func (a *App) upstreams() []mcpbridge.Upstream {
 func (c *Config) upstream(name, rootDir string, secret func(string) (string, error)) (mcpbridge.Upstream, error) {
 	s := c.Tools.MCPServers[name]
 	u := mcpbridge.Upstream{Name: name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, URL: s.URL,
-		Trusted: s.Trusted, Disabled: s.Disabled, CallTimeout: timeoutOr(s.Timeout, 0), Overrides: map[string]mcpbridge.Override{}}
+		Trusted: s.Trusted, Disabled: s.Disabled, CallTimeout: timeoutOr(s.Timeout, 0),
+		IdleTimeout: time.Duration(s.IdleTimeout) * time.Second, Overrides: map[string]mcpbridge.Override{}}
 	if u.Cwd != "" && !filepath.IsAbs(u.Cwd) {
 		u.Cwd = filepath.Join(rootDir, u.Cwd)
 	}
@@ -212,6 +215,30 @@ func (a *App) openStore(ctx context.Context) error {
 	a.closers = append(a.closers, a.Store.Close)
 	return nil
 }
+
+// manifestStore returns the store of what upstream servers listed. An app that
+// is only looked at reads the one that its serving left, so that no server
+// need be started, and writes nothing.
+func (a *App) manifestStore() store.Store {
+	if !a.opts.Inspect {
+		return a.Store
+	}
+	file := filepath.Join(a.State, "helve.db")
+	if a.opts.Store != "" {
+		return readOnly{a.Store}
+	}
+	if _, err := os.Stat(file); err != nil {
+		return readOnly{a.Store}
+	}
+	s := &lazyStore{open: func(ctx context.Context) (store.Store, error) { return sqlite.Open(ctx, file) }}
+	a.closers = append(a.closers, s.Close)
+	return readOnly{s}
+}
+
+// A readOnly store forgets what is written to it.
+type readOnly struct{ store.Store }
+
+func (readOnly) Update(context.Context, func(store.Writer) error) error { return nil }
 
 // A lazyStore opens its store on first use: most sessions never need one, and
 // starting should not wait for it.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -35,8 +34,10 @@ type record struct {
 	Version  string    `json:"version"`
 	Protocol string    `json:"protocol"`
 	Listed   time.Time `json:"listed"`
-	Sum      uint32    `json:"sum"`   // CRC-32C of the tools
-	Sizes    []int     `json:"sizes"` // bytes of each tool
+	Checked  string    `json:"checked"` // the version of Helve that looked which tools can be used
+	Unfit    []int     `json:"unfit"`   // those that cannot
+	Sum      uint32    `json:"sum"`     // CRC-32C of the tools
+	Sizes    []int     `json:"sizes"`   // bytes of each tool
 
 	tools []json.RawMessage
 }
@@ -97,9 +98,23 @@ func decodeRecord(data []byte) (*record, error) {
 	return r, nil
 }
 
+// fit returns which tools this version knows to be usable; nil: it knows of none.
+func (r *record) fit(version string) []bool {
+	if r.Checked == "" || r.Checked != version {
+		return nil
+	}
+	fit := slices.Repeat([]bool{true}, len(r.tools))
+	for _, i := range r.Unfit {
+		if i >= 0 && i < len(fit) {
+			fit[i] = false
+		}
+	}
+	return fit
+}
+
 // same reports whether two records tell the same, if not of the same time.
 func (r *record) same(other *record) bool {
-	return r.Identity == other.Identity && r.Server == other.Server && r.Version == other.Version && r.Protocol == other.Protocol &&
+	return r.Identity == other.Identity && r.Checked == other.Checked && r.Server == other.Server && r.Version == other.Version && r.Protocol == other.Protocol &&
 		slices.EqualFunc(r.tools, other.tools, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }
 
@@ -139,16 +154,10 @@ func recall(ctx context.Context, o UpstreamOptions, servers []*upstream) {
 		return
 	}
 	var all sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, s := range servers {
-		if kept[i] == nil {
-			continue
+		if kept[i] != nil {
+			all.Go(func() { s.recall(kept[i]) })
 		}
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			s.recall(kept[i])
-		})
 	}
 	all.Wait()
 }
@@ -160,12 +169,17 @@ func (s *upstream) recall(data []byte) {
 		s.log.Debug("the MCP server was configured otherwise when it was listed; it is started to be asked")
 		return
 	}
+	checked := ""
 	if err == nil {
+		checked = r.Checked
 		err = s.offer(r)
 	}
 	if err != nil {
 		s.log.Warn("what the MCP server listed earlier cannot be used; it is started to be asked", "error", err)
 		return
+	}
+	if checked != r.Checked {
+		s.save(r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/helve-ai/helve/schema"
@@ -17,6 +20,7 @@ const (
 	maxPages       = 2_000    // of one list
 	maxList        = 64 << 20 // bytes of one list
 	maxDescription = 32 << 10 // bytes; longer ones are cut
+	entryChunk     = 64       // tools that one processor takes at a time
 )
 
 // A manifest is what a server offers, as we offer it.
@@ -44,34 +48,72 @@ type upstreamTool struct {
 	Annotations hints           `json:"annotations"`
 }
 
-// manifest makes tools of a list. What cannot be used is left out alone. Tools
-// that have not changed since old are the same.
+// manifest makes tools of a list. What cannot be used is left out alone, and
+// noted in r. Tools that have not changed since old are the same.
 func (s *upstream) manifest(r *record, old *manifest) *manifest {
 	m := &manifest{of: r, made: make(map[string]*manifestEntry, len(r.tools))}
-	for i, raw := range r.tools {
-		var ut upstreamTool
-		err := misread(json.Unmarshal(raw, &ut))
-		switch {
-		case err != nil:
-		case ut.Name == "":
-			err = errors.New("has no name")
-		case m.made[ut.Name] != nil:
-			err = errors.New("is listed twice")
+	r.Unfit = nil
+	for i, got := range s.entries(r, old) {
+		if got.err == nil && m.made[got.name] != nil {
+			got.err = errors.New("is listed twice")
 		}
-		var entry *manifestEntry
-		if err == nil {
-			entry, err = s.entry(raw, ut, old)
-		}
-		if err != nil {
-			m.leftOut = append(m.leftOut, fmt.Sprintf("%s: %v", describeName(ut.Name, i), err))
+		if got.err != nil {
+			m.leftOut = append(m.leftOut, fmt.Sprintf("%s: %v", describeName(got.name, i), got.err))
+			r.Unfit = append(r.Unfit, i)
 			continue
 		}
-		m.made[ut.Name] = entry
-		if !s.Overrides[ut.Name].Hidden {
-			m.tools = append(m.tools, entry.tool)
+		m.made[got.name] = got.entry
+		if !s.Overrides[got.name].Hidden {
+			m.tools = append(m.tools, got.entry.tool)
 		}
 	}
+	r.Checked = s.o.Version
 	return m
+}
+
+// An attemptedEntry is what became of one tool of a list.
+type attemptedEntry struct {
+	name  string
+	entry *manifestEntry
+	err   error
+}
+
+// entries makes a tool of each of the list, on all processors.
+func (s *upstream) entries(r *record, old *manifest) []attemptedEntry {
+	out := make([]attemptedEntry, len(r.tools))
+	fit := r.fit(s.o.Version)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(out)/entryChunk+1) {
+		all.Go(func() {
+			for {
+				end := int(next.Add(entryChunk))
+				if end-entryChunk >= len(out) {
+					return
+				}
+				for i := end - entryChunk; i < min(end, len(out)); i++ {
+					out[i] = s.attemptEntry(r.tools[i], old, fit != nil && fit[i])
+				}
+			}
+		})
+	}
+	all.Wait()
+	return out
+}
+
+// attemptEntry makes a tool of what was listed. Of one that is fit it is known
+// that its schemas compile.
+func (s *upstream) attemptEntry(raw json.RawMessage, old *manifest, fit bool) (got attemptedEntry) {
+	var ut upstreamTool
+	got.err = misread(json.Unmarshal(raw, &ut))
+	got.name = ut.Name
+	if got.err == nil && ut.Name == "" {
+		got.err = errors.New("has no name")
+	}
+	if got.err == nil {
+		got.entry, got.err = s.entry(raw, ut, old, fit)
+	}
+	return got
 }
 
 // misread says in words for people what is wrong with the types in a JSON value.
@@ -90,22 +132,22 @@ func describeName(name string, i int) string {
 	return fmt.Sprintf("tool %.60q", name)
 }
 
-func (s *upstream) entry(raw json.RawMessage, ut upstreamTool, old *manifest) (*manifestEntry, error) {
+func (s *upstream) entry(raw json.RawMessage, ut upstreamTool, old *manifest, fit bool) (*manifestEntry, error) {
 	if old != nil {
 		if e := old.made[ut.Name]; e != nil && bytes.Equal(e.raw, raw) {
 			return e, nil
 		}
 	}
-	t, err := s.tool(ut)
+	t, err := s.tool(ut, fit)
 	if err != nil {
 		return nil, err
 	}
 	return &manifestEntry{raw, t}, nil
 }
 
-// tool makes one of ours of one of theirs.
-func (s *upstream) tool(ut upstreamTool) (*tool.Tool, error) {
-	input, err := inputSchema(ut.Input)
+// tool makes one of ours of one of theirs; see attemptEntry for fit.
+func (s *upstream) tool(ut upstreamTool, fit bool) (*tool.Tool, error) {
+	input, err := inputSchema(ut.Input, fit)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +171,7 @@ func (s *upstream) tool(ut upstreamTool) (*tool.Tool, error) {
 		d.Needs = tool.NeedsNetwork // for all that we know
 	}
 	if len(ut.Output) > 0 && string(ut.Output) != "null" {
-		if d.Output, err = usable(ut.Output); err != nil {
+		if d.Output, err = usable(ut.Output, fit); err != nil {
 			return nil, fmt.Errorf("outputSchema: %w", err)
 		}
 	}
@@ -145,7 +187,7 @@ func (s *upstream) tool(ut upstreamTool) (*tool.Tool, error) {
 
 // inputSchema reads the schema of arguments; a server that sends none takes
 // any object.
-func inputSchema(raw json.RawMessage) (*schema.Schema, error) {
+func inputSchema(raw json.RawMessage, fit bool) (*schema.Schema, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = emptyObject
 	}
@@ -158,7 +200,7 @@ func inputSchema(raw json.RawMessage) (*schema.Schema, error) {
 	if top.Type != nil && string(top.Type) != `"object"` {
 		return nil, fmt.Errorf("inputSchema: the type is %s; arguments are objects", cut(string(top.Type), 60))
 	}
-	in, err := usable(raw)
+	in, err := usable(raw, fit)
 	if err != nil {
 		return nil, fmt.Errorf("inputSchema: %w", err)
 	}
@@ -166,8 +208,11 @@ func inputSchema(raw json.RawMessage) (*schema.Schema, error) {
 }
 
 // usable returns a schema that compiles. It is compiled apart, so that what is
-// never called stays small.
-func usable(raw json.RawMessage) (*schema.Schema, error) {
+// never called stays small, and only if it is not known to be fit.
+func usable(raw json.RawMessage, fit bool) (*schema.Schema, error) {
+	if fit {
+		return schema.Parse(raw)
+	}
 	trial, err := schema.Parse(raw)
 	if err == nil {
 		err = trial.Compile()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -63,14 +64,18 @@ func newFarm(t testing.TB, servers, tools int) *farm {
 // index opens the servers before a search index, as an app does.
 func (f *farm) index(t testing.TB, st store.Store) (*mcpbridge.Upstreams, *search.Index) {
 	reg, ix := &tool.Registry{}, search.New(search.Options{})
-	var mu = make(chan struct{}, 1)
+	var indexed *tool.Set
+	var mu sync.Mutex
 	ups := mcpbridge.OpenUpstreams(t.Context(), f.ups, mcpbridge.UpstreamOptions{Store: st, Version: "test", Publish: func(owner string, tools ...*tool.Tool) error {
-		mu <- struct{}{}
-		defer func() { <-mu }()
 		if err := reg.Replace(owner, tools...); err != nil {
 			return err
 		}
-		ix.Sync(reg.Set())
+		mu.Lock()
+		defer mu.Unlock()
+		if set := reg.Set(); set != indexed {
+			ix.Sync(set)
+			indexed = set
+		}
 		return nil
 	}})
 	ups.Wait(t.Context())

@@ -145,7 +145,7 @@ client that you have.`,
 	root.MarkPersistentFlagFilename("app", "yaml", "yml")
 	root.MarkPersistentFlagDirname("root")
 	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.toolsCommand(), c.appCommand(), c.policyCommand(),
-		c.auditCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand())
+		c.auditCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand(), c.watchCommand())
 	return root
 }
 
