@@ -60,7 +60,8 @@ var shapes = []shape{
 	{"npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},                                        // npm
 	{"hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`)},                                           // Hugging Face
 	{"eyJ", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)}, // JWT
-	{"PRIVATE KEY-----", regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)},
+	// A key, or as much as is left of one; a text that only names the header stays.
+	{"PRIVATE KEY-----", regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|(?:[A-Za-z0-9+/=\s:,.-]|\\+[nrt]){16,})`)},
 	{"earer ", regexp.MustCompile(`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}=*`)},
 	{"://", regexp.MustCompile(`://[^\s/:@"']+:[^\s/@"']+@`)}, // a password in a URL
 }

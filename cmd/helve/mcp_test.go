@@ -100,7 +100,7 @@ func TestServeTellsWhatAndWhere(t *testing.T) {
 		cmd.Wait()
 	}()
 	wants := []string{"serves the app gate", "root " + dir, "/mcp/discovery", "/mcp/full", "/mcp/compact",
-		"State is kept in " + dir, "upstream kid (stdio): 5 tools", "upstream lost: "}
+		"State is kept in " + dir, "upstream kid (stdio): 6 tools", "upstream lost: "}
 	lines := bufio.NewScanner(out)
 	for len(wants) > 0 && lines.Scan() {
 		l := lines.Text()

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,10 +39,11 @@ func upstreamMain() {
 		case "change":
 			changingTools(s)
 		case "schemas":
-			if err := realSchemas(s, value); err != nil {
+			if err := plainServer(value); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
+			return
 		case "broken":
 			fmt.Fprintln(os.Stderr, "I cannot find my licence")
 			os.Exit(9)
@@ -83,6 +85,7 @@ var strange = map[string]string{
 	"get_defs":    `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","definitions":{"old":{"type":"string"}},"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/$defs/node"},"old":{"$ref":"#/definitions/old"}}}},"properties":{"head":{"$ref":"#/$defs/node"}}}`,
 	"get_oneof":   `{"type":"object","properties":{"v":{"oneOf":[{"const":1},{"type":"object","required":["k"],"properties":{"k":{"enum":[null,"",0,-0.5,[],{}]}}},{"not":{"type":"string"}}]}},"anyOf":[{"required":["v"]},{"maxProperties":0}],"additionalProperties":false}`,
 	"get_big":     `{"type":"object","properties":{"n":{"type":"integer","minimum":-123456789012345678901234567890,"maximum":12345678901234567890,"multipleOf":1},"f":{"type":"number","default":1.50,"maximum":1E+300}}}`,
+	"get_key":     `{"type":"object","properties":{"pem":{"type":"string","description":"Begins with ` + "``" + `-----BEGIN RSA PRIVATE KEY-----` + "``" + `."},"url":{"type":"string","description":"such as https://example.com/"}}}`,
 	"get_words":   `{"type":"object","properties":{"Ключ":{"type":"string","description":"описание \u2028 and \ud83d\ude00"},"":{"type":"string"},"a/b~c":{"type":"string","pattern":"^\\p{L}+$"}}}`,
 }
 
@@ -132,13 +135,50 @@ func actingTools(s *mcp.Server) {
 	}
 }
 
-// realSchemas adds a tool for every line of a file of {"schema"} objects.
-func realSchemas(s *mcp.Server, file string) error {
+// plainServer serves a tool for each schema of a file of {"schema"} objects.
+// It is written without the library, which would not offer all of them.
+func plainServer(file string) error {
 	schemas, err := schemasOf(file)
-	for i, schema := range schemas {
-		addTool(s, fmt.Sprintf("get_%04d", i), string(schema), echoArgs)
+	if err != nil {
+		return err
 	}
-	return err
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Cursor string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil || m.ID == nil {
+			continue
+		}
+		answer := `"error":{"code":-32601,"message":"no such method"}`
+		switch m.Method {
+		case "initialize":
+			answer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"plain","version":"1"}}`
+		case "ping":
+			answer = `"result":{}`
+		case "tools/list":
+			first, _ := strconv.Atoi(m.Params.Cursor)
+			answer = `"result":` + schemaPage(schemas, first)
+		}
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, answer)
+	}
+	return lines.Err()
+}
+
+func schemaPage(schemas []json.RawMessage, first int) string {
+	end := min(first+64, len(schemas))
+	page := make([]string, 0, 64)
+	for i, schema := range schemas[first:end] {
+		page = append(page, fmt.Sprintf(`{"name":"get_%04d","description":"Get it.","inputSchema":%s}`, first+i, schema))
+	}
+	next := ""
+	if end < len(schemas) {
+		next = fmt.Sprintf(`,"nextCursor":"%d"`, end)
+	}
+	return `{"tools":[` + strings.Join(page, ",") + `]` + next + `}`
 }
 
 func schemasOf(file string) ([]json.RawMessage, error) {
@@ -353,7 +393,7 @@ func TestUpstreamServers(t *testing.T) {
 			t.Errorf("helve tools get: %s", out)
 		}
 		out = must(t, dir, "doctor", "--app", "app.yaml", "--state", "other")
-		if !strings.Contains(out, "mcp kid") || !strings.Contains(out, "2305 tools") {
+		if !strings.Contains(out, "mcp kid") || !strings.Contains(out, "2306 tools") {
 			t.Errorf("helve doctor: %s", out)
 		}
 	})
