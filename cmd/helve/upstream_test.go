@@ -406,13 +406,13 @@ func TestUpstreamChangesItsTools(t *testing.T) {
 		var s *mcp.ClientSession
 		if path == "http" {
 			var err error
-			s, err = dial(t, serve(t, dir, "--app", "app.yaml").URL+"/mcp/full", &mcp.ClientOptions{
+			s, err = dial(t, serve(t, dir, "--app", "app.yaml", "--state", path).URL+"/mcp/full", &mcp.ClientOptions{
 				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} }})
 			if err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			s = stdio(t, dir, "--app", "app.yaml", "--present", "full")
+			s = stdio(t, dir, "--app", "app.yaml", "--state", path, "--present", "full")
 		}
 		if got := names(t, s); !slices.Contains(got, "mcp__kid__get_before") || slices.Contains(got, "mcp__kid__get_afterwards") {
 			t.Fatalf("%s: at first: %v", path, got)

@@ -151,7 +151,7 @@ func checkUpstreams(ctx context.Context, a *app.App) []finding {
 		if u.Error != "" {
 			found = append(found, failure("mcp "+u.Name, "check its command and environment in the app file", errors.New(u.Error)))
 		} else {
-			found = append(found, ok("mcp "+u.Name, "%s, %d tools", u.State, u.Tools))
+			found = append(found, ok("mcp "+u.Name, "%d tools, %s", u.Tools, u.State))
 		}
 	}
 	return found

@@ -70,7 +70,7 @@ func (c *cli) announceUpstreams(ctx context.Context, a *app.App) {
 		if u.Error != "" {
 			fmt.Fprintf(c.out, "  %s upstream %s: %s\n", s.bad("✗"), u.Name, cleanText(u.Error))
 		} else {
-			fmt.Fprintf(c.out, "  %s upstream %s (%s): %s, %d tools\n", s.good("✓"), u.Name, u.Transport, u.State, u.Tools)
+			fmt.Fprintf(c.out, "  %s upstream %s (%s): %d tools, %s\n", s.good("✓"), u.Name, u.Transport, u.Tools, u.State)
 		}
 	}
 }
