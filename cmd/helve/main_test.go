@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,15 +42,25 @@ func TestScript(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			exe, err := exec.LookPath("helve")
+			if err != nil {
+				return err
+			}
 			e.Setenv("EXAMPLES", examples)
+			e.Setenv("HELVE_BIN", filepath.Dir(exe))
 			e.Setenv("TERM", "xterm")
+			e.Setenv("TMPDIR", os.TempDir()) // shell.run wants it outside the root
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":  code,
-			"serve": serveScript,
+			"code":      code,
+			"upstreams": upstreams,
+			"long":      long,
+			"spilled":   spilled,
+			"tamper":    tamper,
 		},
 		RequireUniqueNames: true,
+		ContinueOnError:    true,
 	})
 }
 
@@ -70,14 +81,50 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serveScript puts an app file's upstream server where scripts find it.
-func serveScript(ts *testscript.TestScript, _ bool, args []string) {
+// upstreams puts the path of the tests' MCP server into app files.
+func upstreams(ts *testscript.TestScript, _ bool, args []string) {
 	exe, err := exec.LookPath("upstream")
 	ts.Check(err)
 	for _, file := range args {
 		text := ts.ReadFile(file)
 		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(strings.ReplaceAll(text, "UPSTREAM", filepath.ToSlash(exe))), 0o644))
 	}
+}
+
+// long writes a file that is too long to be shown whole.
+func long(ts *testscript.TestScript, _ bool, args []string) {
+	var b strings.Builder
+	for i := 1; i <= 1500; i++ {
+		fmt.Fprintf(&b, "this is line %d of many lines that are all alike\n", i)
+		if i == 800 {
+			b.WriteString("needle in the hay\n")
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o644))
+}
+
+// spilled puts the id of the result that was cut last into a variable.
+func spilled(ts *testscript.TestScript, _ bool, args []string) {
+	_, rest, ok := strings.Cut(ts.ReadFile("stdout"), `{"id": "`)
+	id, _, closed := strings.Cut(rest, `"`)
+	if !ok || !closed {
+		ts.Fatalf("there is no id of a result in stdout")
+	}
+	ts.Setenv(args[0], id)
+}
+
+// tamper alters the second line of the newest file of an audit log.
+func tamper(ts *testscript.TestScript, _ bool, args []string) {
+	files, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*.jsonl"))
+	ts.Check(err)
+	if len(files) == 0 {
+		ts.Fatalf("there is no log in %s", args[0])
+	}
+	file := files[len(files)-1]
+	data, err := os.ReadFile(file)
+	ts.Check(err)
+	ts.Check(os.Chmod(file, 0o600))
+	ts.Check(os.WriteFile(file, []byte(strings.Replace(string(data), `"../x"`, `"a.tx"`, 1)), 0o600))
 }
 
 // run runs helve in dir and returns what it printed and its exit code.

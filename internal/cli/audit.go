@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,7 +16,25 @@ import (
 )
 
 // auditDir returns the folder of the audit log, without opening the app.
-func (c *cli) auditDir() string { return filepath.Join(c.stateDir(), "audit") }
+func (c *cli) auditDir() (string, error) {
+	if c.state != "" {
+		return filepath.Join(c.state, "audit"), nil
+	}
+	cfg, err := c.config()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(c.rootOf(cfg), ".helve", "audit"), nil
+}
+
+// begun reports whether there is a log in dir, and tells the user if there is none.
+func (c *cli) begun(dir string) bool {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	fmt.Fprintf(c.err, "There is no audit log in %s yet: it begins with the first call. Name another folder with --root, --state or --app.\n", dir)
+	return false
+}
 
 func (c *cli) auditCommand() *cobra.Command {
 	var f audit.Filter
@@ -25,9 +46,19 @@ func (c *cli) auditCommand() *cobra.Command {
 			if err := sinceTime(since, &f.Since); err != nil {
 				return err
 			}
-			f.Newest = true
+			dir, err := c.auditDir()
+			if err != nil {
+				return err
+			}
 			records := []audit.Record{}
-			for r, err := range audit.Query(c.auditDir(), f) {
+			switch begun := c.begun(dir); {
+			case !begun && c.json:
+				return c.printJSON(records)
+			case !begun:
+				return nil
+			}
+			f.Newest = true
+			for r, err := range audit.Query(dir, f) {
 				if err != nil {
 					return err
 				}
@@ -92,7 +123,14 @@ func (c *cli) auditVerify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Check that no line of the audit log was changed, moved or taken out", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			report, err := audit.Verify(c.auditDir())
+			dir, err := c.auditDir()
+			if err != nil {
+				return err
+			}
+			if !c.begun(dir) {
+				return &codedError{code: exitError, told: true, err: fs.ErrNotExist}
+			}
+			report, err := audit.Verify(dir)
 			if err != nil {
 				return err
 			}

@@ -57,15 +57,8 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 	if err != nil {
 		return nil, err
 	}
-	dir := c.root_
-	if cfg.Runtime.Workdir != "" && dir == "." {
-		dir = cfg.Runtime.Workdir
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(filepath.Dir(c.appFile), dir)
-		}
-	}
 	a, err := app.Open(ctx, app.Options{
-		Config: cfg, File: c.appFile, Modules: std.Modules(), Root: dir, State: c.state, Store: c.store,
+		Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
 		Approver: approver, Secret: secret, Log: c.logger(), Version: version(), Inspect: inspect,
 		Watchdog: watchdog(),
 	})
@@ -76,6 +69,18 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 		fmt.Fprintf(c.err, "%s the module %s did not load: %s\n", c.style(c.err).bad("warning:"), f.Module, f.Error)
 	}
 	return a, nil
+}
+
+// rootOf returns the folder that tools may touch: that of --root, else that of the app.
+func (c *cli) rootOf(cfg *app.Config) string {
+	dir := cfg.Runtime.Workdir
+	switch {
+	case dir == "" || c.root_ != ".":
+		return c.root_
+	case filepath.IsAbs(dir):
+		return dir
+	}
+	return filepath.Join(filepath.Dir(c.appFile), dir)
 }
 
 // openLive opens the app that the flags name, and follows its file.

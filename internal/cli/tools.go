@@ -288,15 +288,17 @@ func (c *cli) showResult(res *tool.Result) error {
 	return nil
 }
 
-// completeTool completes the names of tools.
-func (c *cli) completeTool(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeTool completes the names of the tools that there are for the operator.
+func (c *cli) completeTool(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
 	err := c.inspect(cmd.Context(), func(a *app.App) error {
 		for t := range a.Tools().All() {
-			names = append(names, t.Name+"\t"+t.Summary())
+			if strings.HasPrefix(t.Name, begun) && a.Visible(c.operator(a), t) {
+				names = append(names, t.Name+"\t"+t.Summary())
+			}
 		}
 		return nil
 	})
