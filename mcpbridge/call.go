@@ -28,22 +28,9 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 	if req.Params == nil || req.Params.Name == "" {
 		return nil, invalidParams("tools/call: missing name")
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(e.s.life, cancel)()
-	user, http := e.user(req)
-	if http != nil {
-		http.calling.Store(true)
-		// A response cannot be delivered later, so nobody waits for it.
-		defer context.AfterFunc(http.ctx, cancel)()
-	}
-	from := tool.Origin{App: e.s.opts.App, Session: req.Session.ID(), User: user, Kind: tool.KindMCP}
-	if from.Session == "" {
-		from.Session = "stateless:" + user
-	}
-	if info := req.ClientInfo(); info != nil {
-		from.Agent = info.Name
-	}
+	ctx, done := e.calling(ctx, req)
+	defer done()
+	from := originOf(e, req)
 	call := &tool.Call{Name: req.Params.Name, Args: arguments(req.Params.Arguments), From: from}
 	p := progressOf(ctx, req)
 	if p != nil {
@@ -63,6 +50,37 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 	}
 	out.ResultType = complete(req.ProtocolVersion())
 	return out, nil
+}
+
+// calling returns a context for a call that a request makes: it ends with done,
+// with the server, and when nobody waits for the answer any more.
+func (e *endpoint) calling(ctx context.Context, req mcp.Request) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stops := []func() bool{context.AfterFunc(e.s.life, cancel)}
+	if _, http := e.user(req); http != nil {
+		http.calling.Store(true)
+		// A response cannot be delivered later.
+		stops = append(stops, context.AfterFunc(http.ctx, cancel))
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel()
+	}
+}
+
+// originOf says on whose behalf a request is made.
+func originOf[P mcp.Params](e *endpoint, req *mcp.ServerRequest[P]) tool.Origin {
+	user, _ := e.user(req)
+	from := tool.Origin{App: e.s.opts.App, Session: req.Session.ID(), User: user, Kind: tool.KindMCP}
+	if from.Session == "" {
+		from.Session = "stateless:" + user
+	}
+	if info := req.ClientInfo(); info != nil {
+		from.Agent = info.Name
+	}
+	return from
 }
 
 // arguments returns none for those that clients send as null.

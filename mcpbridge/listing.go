@@ -20,6 +20,7 @@ var emptyObject = json.RawMessage(`{"type":"object"}`)
 
 // A listing is a view as it is sent: the same bytes for the same tools.
 type listing struct {
+	key        string // whose it is; "": everybody's
 	digest     string
 	pages      []json.RawMessage // JSON arrays of tools
 	structured map[string]bool   // the tools that are listed with an output schema
@@ -248,5 +249,5 @@ func (ls *listings) at(cursor string) (*listing, int, error) {
 			return l, page, nil
 		}
 	}
-	return nil, 0, invalidParams("cursor %.60q: the tools have changed since; list them from the start", cursor)
+	return nil, 0, invalidParams("cursor %.60q: the list has changed since; read it from the start", cursor)
 }

@@ -52,7 +52,7 @@ func (g *guest) ok(t *testing.T, name, args string, want ...string) *tool.Result
 	return res
 }
 
-func (g *guest) withModule(t *testing.T) {
+func (g *guest) withModule(t testing.TB) {
 	t.Helper()
 	ts, err := g.ups.Module().Open(t.Context(), nil, nil)
 	if err != nil {

@@ -358,12 +358,19 @@ func (n *news) wants() mcp.LoggingLevel {
 // logLevels are the levels of logs, the chattiest first.
 var logLevels = []mcp.LoggingLevel{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
+func rank(level mcp.LoggingLevel) int { return slices.Index(logLevels, level) }
+
+// chattier reports whether a level lets more through than another.
+func chattier(level, than mcp.LoggingLevel) bool {
+	at := rank(level)
+	return at >= 0 && (rank(than) < 0 || at < rank(than))
+}
+
 // want asks all servers for their logs from a level on, if nobody asked for as much.
 func (u *Upstreams) want(ctx context.Context, level mcp.LoggingLevel) {
 	n := &u.news
 	n.mu.Lock()
-	at := slices.Index(logLevels, n.level)
-	more := at < 0 || slices.Index(logLevels, level) < at
+	more := chattier(level, n.level)
 	if more {
 		n.level = level
 	}

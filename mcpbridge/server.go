@@ -37,6 +37,13 @@ type ServerOptions struct {
 	// sent structured.
 	Resolve func(from tool.Origin, name string) *tool.Tool
 
+	// Upstreams returns the servers whose resources and prompts are offered
+	// too, to callers whom Resolve lets read them with mcp.read_resource and
+	// mcp.get_prompt. Nil: there are none.
+	Upstreams func() *Upstreams
+	// Shows reports whether a caller may see what a server offers. Nil: all may.
+	Shows func(from tool.Origin, server string) bool
+
 	App      string       // on whose behalf calls are made
 	Log      *slog.Logger // nil: nothing is logged
 	PageSize int          // tools on a page of a listing; 0: DefaultPageSize
@@ -63,8 +70,10 @@ type Server struct {
 	running  sync.WaitGroup
 	stdio    sync.WaitGroup // connections that end by themselves
 	requests requests
+	inbox    inbox
 
 	mu        sync.Mutex
+	logs      mcp.LoggingLevel // from which on any client wants logs; "": none does
 	endpoints map[inject.Mode]*endpoint
 }
 
@@ -86,6 +95,10 @@ func NewServer(o ServerOptions) *Server {
 	s.life, s.giveUp = context.WithCancel(context.Background())
 	if o.Changed != nil {
 		s.running.Go(s.watch)
+	}
+	if o.Upstreams != nil {
+		s.inbox.full = make(chan struct{}, 1)
+		s.running.Go(s.relay)
 	}
 	return s
 }
@@ -140,11 +153,13 @@ func (s *Server) stopping() bool {
 
 // An endpoint presents the tools in one mode.
 type endpoint struct {
-	s      *Server
-	mode   inject.Mode
-	server *mcp.Server
-	list   listings
-	owners owners
+	s       *Server
+	mode    inject.Mode
+	server  *mcp.Server
+	list    listings
+	offers  listings // of resources, templates and prompts
+	follows follows
+	owners  owners
 }
 
 func (s *Server) endpoint(mode inject.Mode) *endpoint {
@@ -154,8 +169,9 @@ func (s *Server) endpoint(mode inject.Mode) *endpoint {
 	if e == nil {
 		e = &endpoint{s: s, mode: mode}
 		e.server = mcp.NewServer(&mcp.Implementation{Name: s.opts.Name, Version: s.opts.Version}, &mcp.ServerOptions{
-			Instructions: s.opts.Instructions,
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: s.opts.Changed != nil}},
+			Instructions:     s.opts.Instructions,
+			Capabilities:     s.capabilities(),
+			SubscribeHandler: e.subscribe, UnsubscribeHandler: e.unsubscribe,
 		})
 		e.server.AddReceivingMiddleware(e.serve)
 		s.endpoints[mode] = e
@@ -191,6 +207,9 @@ func (e *endpoint) serve(next mcp.MethodHandler) mcp.MethodHandler {
 			return e.callTool(ctx, r)
 		case *mcp.ServerRequest[*mcp.InitializeParams]:
 			e.claim(r)
+		}
+		if e.s.opts.Upstreams != nil {
+			return e.serveOffers(ctx, method, req, next)
 		}
 		return next(ctx, method, req)
 	}

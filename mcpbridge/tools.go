@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -50,16 +51,23 @@ func (u *Upstreams) tools() []*tool.Tool {
 		tool.New(asks("list_resources", "List MCP resources",
 			"List the resources (documents, records, files) that MCP servers offer, and the templates of their addresses. Read one with mcp.read_resource.",
 			"list_mcp_resources", "ListMcpResources"), u.listResources),
-		tool.New(asks("read_resource", "Read an MCP resource",
+		tool.New(whole(asks("read_resource", "Read an MCP resource",
 			"Read a resource of an MCP server by its address, as mcp.list_resources tells it.",
-			"read_mcp_resource", "ReadMcpResource"), u.readResource),
+			"read_mcp_resource", "ReadMcpResource"), "contents"), u.readResource),
 		tool.New(asks("list_prompts", "List MCP prompts",
 			"List the prompts (ready-made instructions with parameters) that MCP servers offer. Fetch one with mcp.get_prompt.",
 			"list_mcp_prompts"), u.listPrompts),
-		tool.New(asks("get_prompt", "Get an MCP prompt",
+		tool.New(whole(asks("get_prompt", "Get an MCP prompt",
 			"Fetch a prompt of an MCP server, filled in with arguments, as mcp.list_prompts tells them.",
-			"get_mcp_prompt"), u.getPrompt),
+			"get_mcp_prompt"), "messages"), u.getPrompt),
 	}
+}
+
+// whole says that beside the content for models the result holds, structured,
+// all that the server sent, with a list under key.
+func whole(d tool.Definition, key string) tool.Definition {
+	d.Output = schema.Must(fmt.Sprintf(`{"type":"object","properties":{%q:{"type":"array"}},"required":[%q]}`, key, key))
+	return d
 }
 
 type serverList struct {
@@ -251,17 +259,36 @@ func (u *Upstreams) readResource(ctx context.Context, in resourceIn) (*tool.Resu
 		return nil, err
 	}
 	var r struct {
-		Contents []resource      `json:"contents"`
-		Meta     json.RawMessage `json:"_meta"`
+		Contents []json.RawMessage `json:"contents"`
+		Meta     json.RawMessage   `json:"_meta"`
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, tool.Errorf(tool.CodeExternal, "what the MCP server %s sent cannot be read: %v", s.Name, err)
+	if err := s.unpack(raw, &r); err != nil {
+		return nil, err
 	}
-	res := &tool.Result{Meta: r.Meta}
-	for i := range r.Contents {
-		res.Content = append(res.Content, r.Contents[i].content())
+	res := &tool.Result{Meta: r.Meta, Structured: raw}
+	for _, c := range r.Contents {
+		block := append(append(json.RawMessage(`{"type":"resource","resource":`), c...), '}')
+		res.Content = append(res.Content, content(block))
 	}
 	return res, nil
+}
+
+// unpack reads the server's answer into v.
+func (s *upstream) unpack(raw json.RawMessage, v any) error {
+	var r struct {
+		Type string `json:"resultType"`
+	}
+	err := json.Unmarshal(raw, &r)
+	if err == nil {
+		err = json.Unmarshal(raw, v)
+	}
+	switch {
+	case err != nil:
+		return tool.Errorf(tool.CodeExternal, "what the MCP server %s sent cannot be read: %v", s.Name, err)
+	case r.Type != "" && r.Type != "complete":
+		return tool.Errorf(tool.CodeExternal, "the MCP server %s answered with a result of type %q, which is not supported", s.Name, cut(printable(r.Type), 60))
+	}
+	return nil
 }
 
 type promptIn struct {
@@ -292,10 +319,10 @@ func (u *Upstreams) getPrompt(ctx context.Context, in promptIn) (*tool.Result, e
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, tool.Errorf(tool.CodeExternal, "what the MCP server %s sent cannot be read: %v", s.Name, err)
+	if err := s.unpack(raw, &r); err != nil {
+		return nil, err
 	}
-	res := &tool.Result{}
+	res := &tool.Result{Structured: raw}
 	if r.Description != "" {
 		res.Content = append(res.Content, tool.Content{Text: printable(r.Description)})
 	}

@@ -24,6 +24,7 @@ const (
 	methodReadResource  = "resources/read"
 	methodListPrompts   = "prompts/list"
 	methodGetPrompt     = "prompts/get"
+	methodComplete      = "completion/complete"
 )
 
 // A rawParams holds the parameters of every such method.
@@ -33,6 +34,11 @@ type rawParams struct {
 	Name      string          `json:"name,omitempty"`
 	URI       string          `json:"uri,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+
+	// Of a completion.
+	Ref      *mcp.CompleteReference      `json:"ref,omitempty"`
+	Argument *mcp.CompleteParamsArgument `json:"argument,omitempty"`
+	Context  *mcp.CompleteContext        `json:"context,omitempty"`
 }
 
 // A rawResult is a result as it came.
@@ -49,7 +55,7 @@ func (r *rawResult) UnmarshalJSON(raw []byte) error {
 
 func addMethods(c *mcp.Client) error {
 	for _, m := range []string{methodListTools, methodCallTool, methodListResources, methodListTemplates,
-		methodReadResource, methodListPrompts, methodGetPrompt} {
+		methodReadResource, methodListPrompts, methodGetPrompt, methodComplete} {
 		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](c, aliasPrefix+m); err != nil {
 			return err
 		}
