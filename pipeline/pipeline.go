@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"sync"
 
 	"github.com/helve-ai/helve/tool"
 )
@@ -81,14 +82,38 @@ func (e *Executor) Stages() []Stage { return slices.Clone(e.stages) }
 // Do runs call, which stays the caller's own. It never panics.
 //
 // Refusals, bad arguments and failures of tools are Results, for the model to
-// read. Do returns an error only if ctx ended before the call did.
+// read. Do returns an error only if ctx ended before the call did. Progress is
+// shown by one goroutine at a time, and not after Do has returned.
 func (e *Executor) Do(ctx context.Context, call *tool.Call) (*tool.Result, error) {
 	c := prepare(call)
+	if call.Progress != nil {
+		var end func()
+		c.Progress, end = until(call.Progress)
+		defer end()
+	}
 	res, _ := e.run(ctx, c)
 	if ctx.Err() != nil && res.Err != nil {
 		return nil, context.Cause(ctx)
 	}
 	return res, nil
+}
+
+// until returns show as a function that does nothing after end was called. It
+// is called by one goroutine at a time, and never when end has returned.
+func until(show func(tool.Content)) (progress func(tool.Content), end func()) {
+	var mu sync.Mutex
+	over := false
+	return func(c tool.Content) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !over {
+				show(c)
+			}
+		}, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			over = true
+		}
 }
 
 func prepare(call *tool.Call) *tool.Call {

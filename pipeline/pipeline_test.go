@@ -196,3 +196,23 @@ func TestDoAll(t *testing.T) {
 		}
 	}
 }
+
+// Progress that comes late, from a goroutine that the tool left behind, is not shown.
+func TestNoProgressAfterTheEnd(t *testing.T) {
+	var reg tool.Registry
+	var late func(tool.Content)
+	reg.Add(&tool.Tool{Definition: tool.Definition{Name: "x.y", Description: "x", Effect: tool.Reads, Input: schema.Must(`{"type":"object"}`)},
+		Handle: func(_ context.Context, c *tool.Call) (*tool.Result, error) {
+			c.Progress(tool.Content{Text: "on time"})
+			late = c.Progress
+			return tool.Text(""), nil
+		}})
+	var shown []string
+	if _, err := pipeline.New(&reg).Do(t.Context(), &tool.Call{Name: "x.y", Progress: func(c tool.Content) { shown = append(shown, c.Text) }}); err != nil {
+		t.Fatal(err)
+	}
+	late(tool.Content{Text: "late"})
+	if len(shown) != 1 || shown[0] != "on time" {
+		t.Errorf("shown %q", shown)
+	}
+}
