@@ -99,7 +99,10 @@ var hostiles = map[string]scripted{
 		},
 	},
 	"family": {
-		"tools/list": reply(`{"tools":[{"name":"get_children"}]}`),
+		"tools/list": func(id, _ json.RawMessage) string {
+			dialHome("server")
+			return reply(`{"tools":[{"name":"get_children"}]}`)(id, nil)
+		},
 		"tools/call": func(id, _ json.RawMessage) string {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), "HELVE_TEST_CHILD=hold")
@@ -269,26 +272,21 @@ func TestHeadersStayAtHome(t *testing.T) {
 }
 
 func TestChildrenEndWithTheirServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	h := newHome(t)
 	up := self("family")
-	up.Env["HELVE_TEST_ADDR"] = l.Addr().String()
+	up.Env["HELVE_TEST_ADDR"] = h.Addr().String()
 	g := open(t, up)
 	if res := g.call(t, "mcp.kid.get_children", `{}`); res.Err != nil {
 		t.Fatal(res.Err)
 	}
-	conn, err := l.Accept() // the child lives
-	if err != nil {
-		t.Fatal(err)
+	conns := map[string]net.Conn{}
+	for len(conns) < 2 {
+		role, conn := h.await(t)
+		conns[role] = conn
 	}
-	defer conn.Close()
 	g.ups.Close()
-	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-	if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
-		t.Error("the child outlives its server")
+	for role, conn := range conns {
+		gone(t, role, conn)
 	}
 }
 

@@ -19,14 +19,14 @@ import (
 	"github.com/helve-ai/helve/tool"
 )
 
-// bigTool is a tool with a description and a schema of a usual size.
-func bigTool(i int) *mcp.Tool {
-	return &mcp.Tool{Name: fmt.Sprintf("list_items_%05d", i), Description: fmt.Sprintf("List the items of the collection %d, newest first, with the names of those who made them.", i),
+// addBig adds a tool with a description and a schema of a usual size.
+func addBig(s *mcp.Server, i int) {
+	s.AddTool(&mcp.Tool{Name: fmt.Sprintf("list_items_%05d", i), Description: fmt.Sprintf("List the items of the collection %d, newest first, with the names of those who made them.", i),
 		InputSchema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"owner":{"type":"string","description":"who owns collection %d"},`+
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"description":"how many items are returned at most"},`+
 			`"cursor":{"type":"string","description":"where to go on, as the last answer said"},`+
 			`"state":{"type":"string","enum":["open","closed","all"],"description":"only those in this state"},`+
-			`"labels":{"type":"array","items":{"type":"string"},"description":"only those with all of these labels"}},"required":["owner"]}`, i))}
+			`"labels":{"type":"array","items":{"type":"string"},"description":"only those with all of these labels"}},"required":["owner"]}`, i))}, nil)
 }
 
 // A farm is many servers over HTTP at one address, each with its own tools.
@@ -37,13 +37,13 @@ type farm struct {
 	names    []string // of all tools
 }
 
-func newFarm(t testing.TB, servers, tools int) *farm {
+func newFarm(t testing.TB, servers, tools int, add func(s *mcp.Server, i int)) *farm {
 	f := &farm{handlers: map[string]http.Handler{}}
 	for i := range servers {
 		name := fmt.Sprintf("s%02d", i)
 		s := sdkServer(func(s *mcp.Server) {
 			for j := range tools {
-				s.AddTool(bigTool(i*tools+j), nil)
+				add(s, i*tools+j)
 				f.names = append(f.names, fmt.Sprintf("mcp.%s.list_items_%05d", name, i*tools+j))
 			}
 		})
@@ -61,32 +61,42 @@ func newFarm(t testing.TB, servers, tools int) *farm {
 	return f
 }
 
-// index opens the servers before a search index, as an app does.
-func (f *farm) index(t testing.TB, st store.Store) (*mcpbridge.Upstreams, *search.Index) {
-	reg, ix := &tool.Registry{}, search.New(search.Options{})
-	var indexed *tool.Set
-	var mu sync.Mutex
-	ups := mcpbridge.OpenUpstreams(t.Context(), f.ups, mcpbridge.UpstreamOptions{Store: st, Version: "test", Publish: func(owner string, tools ...*tool.Tool) error {
-		if err := reg.Replace(owner, tools...); err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if set := reg.Set(); set != indexed {
-			ix.Sync(set)
-			indexed = set
-		}
-		return nil
-	}})
-	ups.Wait(t.Context())
-	return ups, ix
+// A field is a registry and a search index, as an app has them.
+type field struct {
+	reg tool.Registry
+	ix  *search.Index
+	ups *mcpbridge.Upstreams
+
+	mu      sync.Mutex
+	indexed *tool.Set
+}
+
+func (f *field) publish(owner string, tools ...*tool.Tool) error {
+	if err := f.reg.Replace(owner, tools...); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if set := f.reg.Set(); set != f.indexed {
+		f.ix.Sync(set)
+		f.indexed = set
+	}
+	return nil
+}
+
+// open waits until the tools of all servers are known.
+func (f *farm) open(t testing.TB, st store.Store) *field {
+	fd := &field{ix: search.New(search.Options{})}
+	fd.ups = mcpbridge.OpenUpstreams(t.Context(), f.ups, mcpbridge.UpstreamOptions{Store: st, Version: "test", Publish: fd.publish})
+	fd.ups.Wait(t.Context())
+	return fd
 }
 
 // BenchmarkStart measures the time until everything can be searched, of
 // servers that must be asked (cold) and of those that are known (warm).
 func BenchmarkStart(b *testing.B) {
 	for _, size := range [][2]int{{1, 1000}, {1, 5000}, {50, 100}} {
-		f := newFarm(b, size[0], size[1])
+		f := newFarm(b, size[0], size[1], addBig)
 		for _, kind := range []string{"cold", "warm"} {
 			b.Run(fmt.Sprintf("%s/%dx%d", kind, size[0], size[1]), func(b *testing.B) {
 				st, err := sqlite.Open(b.Context(), b.TempDir()+"/x.db")
@@ -95,21 +105,20 @@ func BenchmarkStart(b *testing.B) {
 				}
 				defer st.Close()
 				if kind == "warm" {
-					ups, _ := f.index(b, st)
-					ups.Close()
+					f.open(b, st).ups.Close()
 				}
 				for b.Loop() {
 					var from store.Store = st
 					if kind == "cold" {
 						from = new(mem.Store)
 					}
-					ups, ix := f.index(b, from)
-					hits, err := ix.Search(b.Context(), search.Query{Text: "items of collection " + strings.TrimLeft(f.names[len(f.names)-1][len("mcp.s00.list_items_"):], "0")})
-					if err != nil || len(hits) == 0 || ix.Len() != len(f.names) {
-						b.Fatalf("%d hits of %d tools, %v", len(hits), ix.Len(), err)
+					fd := f.open(b, from)
+					hits, err := fd.ix.Search(b.Context(), search.Query{Text: "items of collection " + strings.TrimLeft(f.names[len(f.names)-1][len("mcp.s00.list_items_"):], "0")})
+					if err != nil || len(hits) == 0 || fd.ix.Len() != len(f.names) {
+						b.Fatalf("%d hits of %d tools, %v", len(hits), fd.ix.Len(), err)
 					}
 					b.StopTimer()
-					ups.Close()
+					fd.ups.Close()
 					b.StartTimer()
 				}
 			})

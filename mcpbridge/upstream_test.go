@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +24,14 @@ import (
 
 // The test binary can be run as a server of several kinds.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "__watch" {
+		dialHome("watchdog")
+		if err := mcpbridge.Watch(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if kind := os.Getenv("HELVE_TEST_CHILD"); kind != "" {
 		child(kind)
 		return
@@ -225,10 +232,15 @@ func child(kind string) {
 		serveHouse()
 		return
 	case "hold":
-		if conn, err := net.Dial("tcp", os.Getenv("HELVE_TEST_ADDR")); err == nil {
+		if conn := dialHome("grandchild"); conn != nil {
 			io.Copy(io.Discard, conn)
 		}
 		return
+	case "helve":
+		actAsHelve()
+		return
+	case "counted":
+		counted(s)
 	case "silent":
 		io.Copy(io.Discard, os.Stdin)
 		return
