@@ -168,7 +168,7 @@ func (s *Server) level(level mcp.LoggingLevel) mcp.LoggingLevel {
 func (e *endpoint) setLevel(level mcp.LoggingLevel) {
 	wanted := e.s.level(level)
 	if u := e.s.opts.Upstreams(); u != nil && wanted != "" {
-		e.s.begin(func() { e.s.want(u, wanted) })
+		e.s.want(u, wanted)
 	}
 }
 

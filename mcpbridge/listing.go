@@ -249,5 +249,5 @@ func (ls *listings) at(cursor string) (*listing, int, error) {
 			return l, page, nil
 		}
 	}
-	return nil, 0, invalidParams("cursor %.60q: the list has changed since; read it from the start", cursor)
+	return nil, 0, invalidParams("cursor %.60q: the list has changed since; list them from the start", cursor)
 }
