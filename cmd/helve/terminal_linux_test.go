@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/clipperhouse/displaywidth"
+	"golang.org/x/sys/unix"
+)
+
+// atTerminal runs helve at a terminal of that many columns, types, and returns
+// what the terminal showed and the exit code.
+func atTerminal(t *testing.T, dir string, columns uint16, typed string, env []string, args ...string) (shown string, code int) {
+	t.Helper()
+	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminals here: %v", err)
+	}
+	defer main.Close()
+	fd := int(main.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: columns})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("helve", args...)
+	cmd.Dir, cmd.Env = dir, environ(env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	io.WriteString(main, typed)
+	out, _ := io.ReadAll(main) // ends with an error when the last user of the terminal is gone
+	cmd.Wait()
+	return strings.ReplaceAll(string(out), "\r\n", "\n"), cmd.ProcessState.ExitCode()
+}
+
+func TestTerminalAsks(t *testing.T) {
+	dir := folder(t)
+	file := filepath.Join(dir, "b.txt")
+	args := []string{"tools", "call", "filesystem.write", `{"path":"b.txt","content":"x"}`}
+	for _, typed := range []string{"n\n", "\n", "maybe\n", "yesterday\n", "\x04"} {
+		shown, code := atTerminal(t, dir, 100, typed, nil, args...)
+		if code != 3 || exists(file) {
+			t.Errorf("the answer %q: exit code %d, written: %v\n%s", typed, code, exists(file), shown)
+		}
+		for _, want := range []string{"wants to run", `"path":"b.txt"`, "because the default policy asks about tools of medium risk", "[y/N]", "approval_denied"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("the answer %q: %q is not shown in\n%s", typed, want, shown)
+			}
+		}
+	}
+	for _, typed := range []string{"y\n", "YES\n"} {
+		os.Remove(file)
+		if shown, code := atTerminal(t, dir, 100, typed, nil, args...); code != 0 || !exists(file) {
+			t.Errorf("the answer %q: exit code %d, written: %v\n%s", typed, code, exists(file), shown)
+		}
+	}
+	os.Remove(file)
+	// A call that makes calls is asked about for each of them.
+	both := []string{"tools", "call", "run_parallel", `{"actions":[{"name":"filesystem.write","params":{"path":"b.txt","content":"x"}}]}`}
+	if shown, code := atTerminal(t, dir, 100, "y\n", nil, both...); code != 0 || !exists(file) || !strings.Contains(shown, "filesystem.write") {
+		t.Errorf("run_parallel: exit code %d, written: %v\n%s", code, exists(file), shown)
+	}
+}
+
+func TestTerminalColours(t *testing.T) {
+	dir := folder(t, "escape.txt", "\x1b]0;stolen title\x07plain\x1b[31m red\n")
+	if shown, _ := atTerminal(t, dir, 100, "", nil, "tools", "list"); !strings.Contains(shown, "\x1b[1mTOOL") {
+		t.Errorf("no colours at a terminal:\n%s", shown)
+	}
+	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
+		for _, args := range [][]string{{"tools", "list"}, {"doctor"}, {"nonsense"}, {"--help"}, {"app", "explain"}, {"version"}} {
+			if shown, _ := atTerminal(t, dir, 100, "", []string{env}, args...); strings.Contains(shown, "\x1b") {
+				t.Errorf("%s: colours of %v:\n%q", env, args, shown)
+			}
+		}
+	}
+	shown, code := atTerminal(t, dir, 100, "", []string{"NO_COLOR=1"}, "tools", "call", "filesystem.read", `{"path":"escape.txt"}`)
+	if code != 0 || strings.Contains(shown, "\x1b") || strings.Contains(shown, "\a") || !strings.Contains(shown, "plain") {
+		t.Errorf("a file with control sequences is shown as %q", shown)
+	}
+}
+
+func TestTerminalWidth(t *testing.T) {
+	dir := folder(t, "app.yaml", serversApp(t, object{"kid": child(t, "strange")}))
+	must(t, dir, "tools", "call", "filesystem.glob", `{"pattern":"`+strings.Repeat("ünï", 100)+`"}`)
+	for _, columns := range []uint16{80, 120} {
+		for _, args := range [][]string{{"tools", "list"}, {"tools", "list", "--app", "app.yaml"}, {"tools", "search", "read"}, {"audit"}} {
+			shown, _ := atTerminal(t, dir, columns, "", []string{"NO_COLOR=1"}, args...)
+			for l := range strings.Lines(shown) {
+				if w := displaywidth.String(strings.TrimSuffix(l, "\n")); w > int(columns) {
+					t.Errorf("%v at %d columns prints %d: %q", args, columns, w, l)
+				}
+			}
+		}
+	}
+}
