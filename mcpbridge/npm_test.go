@@ -241,19 +241,3 @@ func TestInspector(t *testing.T) {
 		}
 	}
 }
-
-func TestConformance(t *testing.T) {
-	command := npm(t, "conformance")
-	web := newHouse(t, nil, houseTools()...).http(t, "").URL
-	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-image", "tools-call-audio",
-		"tools-call-embedded-resource", "tools-call-mixed-content", "tools-call-error", "tools-call-with-progress", "dns-rebinding-protection",
-		"server-sse-multiple-streams"} {
-		t.Run(scenario, func(t *testing.T) {
-			t.Parallel()
-			out, err := exec.CommandContext(t.Context(), command, "server", "--url", web, "--scenario", scenario).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), ", 0 failed") {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
-}
