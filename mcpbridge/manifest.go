@@ -177,6 +177,7 @@ func (s *upstream) tool(ut upstreamTool, fit bool) (*tool.Tool, error) {
 	}
 	override.apply(&d)
 	d.ParallelSafe = d.Effect == tool.Reads
+	d.HeedsContext = true // a call waits for the server or for its context, whichever ends first
 	headers, err := bindings(d.Input.Raw())
 	if err != nil {
 		return nil, fmt.Errorf("inputSchema: %w", err)
