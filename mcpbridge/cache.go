@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
 )
@@ -33,6 +35,7 @@ type record struct {
 	Server   string    `json:"server"`   // what it calls itself
 	Version  string    `json:"version"`
 	Protocol string    `json:"protocol"`
+	Offers   []string  `json:"offers"` // of resources and prompts, what it says that it has
 	Listed   time.Time `json:"listed"`
 	Checked  string    `json:"checked"` // the version of Helve that looked which tools can be used
 	Unfit    []int     `json:"unfit"`   // those that cannot
@@ -114,7 +117,7 @@ func (r *record) fit(version string) []bool {
 
 // same reports whether two records tell the same, if not of the same time.
 func (r *record) same(other *record) bool {
-	return r.Identity == other.Identity && r.Checked == other.Checked && r.Server == other.Server && r.Version == other.Version && r.Protocol == other.Protocol &&
+	return r.Identity == other.Identity && r.Checked == other.Checked && r.Server == other.Server && r.Version == other.Version && r.Protocol == other.Protocol && slices.Equal(r.Offers, other.Offers) &&
 		slices.EqualFunc(r.tools, other.tools, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }
 
@@ -185,6 +188,33 @@ func (s *upstream) recall(data []byte) {
 	defer s.mu.Unlock()
 	s.enter(Known, nil)
 	s.settle()
+}
+
+// lacks reports whether it is known that the server has no such things, so
+// that it need not be started to be asked.
+func (s *upstream) lacks(k *kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link == nil && s.declared != nil && !slices.Contains(s.declared, k.capability())
+}
+
+// offersOf returns what of resources and prompts a server says that it has.
+func offersOf(caps *mcp.ServerCapabilities) []string {
+	offers := []string{}
+	for _, k := range []*kind{resources, prompts} {
+		if has, _ := k.of(caps); has {
+			offers = append(offers, k.capability())
+		}
+	}
+	return offers
+}
+
+// capability is what servers call such things when they say what they have.
+func (k *kind) capability() string {
+	if k == prompts {
+		return "prompts"
+	}
+	return "resources"
 }
 
 // save has the store keep a record, in the background.

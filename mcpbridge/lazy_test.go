@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/store"
@@ -182,6 +183,14 @@ func TestFirstCallStartsTheServer(t *testing.T) {
 	if st.State != mcpbridge.Known || st.Tools != 3 || st.Server != "theirs" || st.Version != "7" || st.Protocol == "" {
 		t.Fatalf("the server is %+v", st)
 	}
+	if err := g.reg.Add(g.moduleTools(t)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"mcp.list_resources", "mcp.list_prompts", "mcp.list_servers", "mcp.health"} { // it has none, and that is known
+		if res := g.call(t, name, `{}`); res.Err != nil || !strings.Contains(res.JoinText(), "kid") {
+			t.Errorf("%s: %+v", name, res)
+		}
+	}
 	before, ok := g.reg.Set().Lookup("mcp.kid.get_a")
 	if !ok || l.starts() != 1 {
 		t.Fatalf("get_a is known: %v; %d starts", ok, l.starts())
@@ -204,6 +213,15 @@ func TestFirstCallStartsTheServer(t *testing.T) {
 	if st := g.status(t); st.State != mcpbridge.Started {
 		t.Errorf("after the calls: %+v", st)
 	}
+}
+
+// moduleTools returns the tools of the module mcp.
+func (g *guest) moduleTools(t testing.TB) []*tool.Tool {
+	ts, err := g.ups.Module().Open(t.Context(), &module.Host{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ts.Tools
 }
 
 func TestStartBringsTheNewTools(t *testing.T) {
@@ -401,7 +419,11 @@ func TestCallsDuringBackoff(t *testing.T) {
 // No tool is lost: all are found by their exact names after each start, also
 // while every server connects anew.
 func TestNoToolIsLost(t *testing.T) {
-	const servers, tools, starts = 10, 500, 20
+	const servers, tools = 10, 500
+	starts := 20
+	if testing.Short() {
+		starts = 3
+	}
 	f := newFarm(t, servers, tools, func(s *mcp.Server, i int) { nopTool(s, fmt.Sprintf("list_items_%05d", i)) })
 	for n := range starts {
 		fd := f.open(t, nil)

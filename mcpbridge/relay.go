@@ -107,6 +107,9 @@ func (s *upstream) listed(ctx context.Context, k *kind) *list {
 	if old != nil && (time.Now().Before(old.until) || !s.connected()) {
 		return old
 	}
+	if s.lacks(k) {
+		return newList(k, nil)
+	}
 	l, err := s.readList(ctx, k)
 	if err != nil {
 		s.log.Debug("the MCP server does not list", "what", k.key, "error", plain(err))

@@ -184,7 +184,7 @@ func (u *Upstreams) listResources(ctx context.Context, in which) (*tool.Result, 
 	}
 	return answerOf(each(servers, func(s *upstream) offer {
 		o := offer{Server: s.Name}
-		has, err := s.offers(ctx, "resources")
+		has, err := s.offers(ctx, resources)
 		if err == nil && has {
 			if o.Resources, err = s.list(ctx, methodListResources, "resources"); err == nil {
 				o.Templates, err = s.list(ctx, methodListTemplates, "resourceTemplates")
@@ -204,7 +204,7 @@ func (u *Upstreams) listPrompts(ctx context.Context, in which) (*tool.Result, er
 	}
 	return answerOf(each(servers, func(s *upstream) offer {
 		o := offer{Server: s.Name}
-		has, err := s.offers(ctx, "prompts")
+		has, err := s.offers(ctx, prompts)
 		if err == nil && has {
 			o.Prompts, err = s.list(ctx, methodListPrompts, "prompts")
 		}
@@ -216,20 +216,17 @@ func (u *Upstreams) listPrompts(ctx context.Context, in which) (*tool.Result, er
 }
 
 // offers reports whether the server says that it has such things.
-func (s *upstream) offers(ctx context.Context, what string) (bool, error) {
+func (s *upstream) offers(ctx context.Context, k *kind) (bool, error) {
+	if s.lacks(k) {
+		return false, nil
+	}
 	defer s.hold()()
 	l, err := s.ready(ctx)
 	if err != nil {
 		return false, err
 	}
-	caps := l.session.InitializeResult().Capabilities
-	if caps == nil {
-		return false, nil
-	}
-	if what == "prompts" {
-		return caps.Prompts != nil, nil
-	}
-	return caps.Resources != nil, nil
+	has, _ := k.of(l.session.InitializeResult().Capabilities)
+	return has, nil
 }
 
 // list reads all pages of a list. A server that does not know the method has

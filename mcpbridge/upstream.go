@@ -39,6 +39,7 @@ type upstream struct {
 	used     time.Time // when a call began or ended last
 	failures int       // in a row
 	next     time.Time // no attempt is made before
+	declared []string  // see record.Offers; nil: not known
 	unsaved  *record   // what the store is to keep
 	saving   bool
 }
@@ -309,6 +310,7 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 		return err
 	}
 	r := &record{Identity: s.identity(), Server: l.server, Version: l.version, Protocol: l.protocol, Listed: time.Now().UTC(), tools: raws}
+	r.Offers = offersOf(l.session.InitializeResult().Capabilities)
 	known := s.offered
 	if err := s.offer(r); err != nil {
 		return err
@@ -342,6 +344,7 @@ func (s *upstream) offer(r *record) error {
 	st := &s.status
 	st.Tools, st.LeftOut, st.Error = len(m.tools), m.leftOut, ""
 	st.Server, st.Version, st.Protocol = r.Server, r.Version, r.Protocol
+	s.declared = r.Offers
 	return nil
 }
 
