@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type httpTransport struct {
 	cancel  context.CancelFunc
 	url     *url.URL
 	headers map[string]string
+	absent  atomic.Bool   // the server says that it has no such transport
 	wait    time.Duration // for the first byte of a stream of the server's own news
 }
 
@@ -78,6 +80,9 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		stop()
 		cancel()
 		return nil, err
+	}
+	if absent(r, resp) {
+		t.absent.Store(true)
 	}
 	body := &boundedBody{ReadCloser: resp.Body, left: maxAnswer, done: func() { stop(); cancel() }}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {

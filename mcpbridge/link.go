@@ -36,8 +36,9 @@ type link struct {
 // stopTimeout bounds how long a session may take to end.
 const stopTimeout = 3 * time.Second
 
-// dial connects to the server and negotiates the protocol.
-func dial(ctx context.Context, s *upstream) (*link, error) {
+// dialBy connects to the server, over the older transport of HTTP or else the
+// newer one, and negotiates the protocol. Without web it is run.
+func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*link, error) {
 	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Content){}}
 	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, s.hears(&mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{},
@@ -52,7 +53,7 @@ func dial(ctx context.Context, s *upstream) (*link, error) {
 	if err := addMethods(client); err != nil {
 		return nil, err
 	}
-	transport, err := l.transport(s)
+	transport, err := l.transport(s, web, old)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +62,12 @@ func dial(ctx context.Context, s *upstream) (*link, error) {
 		err     error
 	}
 	done := make(chan connected, 1)
+	var o *mcp.ClientSessionOptions
+	if old {
+		o = &mcp.ClientSessionOptions{ProtocolVersion: lastWithStreams}
+	}
 	go func() {
-		session, err := client.Connect(ctx, transport, nil)
+		session, err := client.Connect(ctx, transport, o)
 		done <- connected{session, err}
 	}()
 	var c connected
@@ -103,11 +108,10 @@ func (l *link) adopt(session *mcp.ClientSession) {
 }
 
 // transport starts or addresses the server.
-func (l *link) transport(s *upstream) (mcp.Transport, error) {
-	if s.URL != "" {
-		t := newHTTPTransport(s)
-		l.kill = t.close
-		return &mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: t.client(), MaxRetries: -1, MaxEventSize: maxAnswer}, nil
+func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transport, error) {
+	if web != nil {
+		l.kill = web.close
+		return web.transport(s.URL, old), nil
 	}
 	p, err := start(s.Upstream, s.o.Root, s.keeper, s.log)
 	if err != nil {
