@@ -62,7 +62,7 @@ func (e *endpoint) calling(ctx context.Context, req mcp.Request) (_ context.Cont
 		// A response cannot be delivered later.
 		stops = append(stops, context.AfterFunc(http.ctx, cancel))
 	}
-	return ctx, func() {
+	return withAsker(ctx, req), func() {
 		for _, stop := range stops {
 			stop()
 		}

@@ -31,6 +31,7 @@ type link struct {
 	err      error // why it ended
 	progress map[string]func(tool.Content)
 	tokens   int
+	askers   []*asker // of the calls in flight; nil ones have nobody to ask
 }
 
 // stopTimeout bounds how long a session may take to end.
@@ -48,6 +49,7 @@ func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*li
 			default:
 			}
 		},
+		ElicitationHandler:          l.elicited,
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },
 	}))
 	if err := addMethods(client); err != nil {

@@ -456,7 +456,7 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 	late := fmt.Errorf("no answer within %s", s.callTimeout())
 	ctx, cancel := context.WithTimeoutCause(ctx, s.callTimeout(), late)
 	defer cancel()
-	raw, err = l.call(ctx, method, p, progress)
+	raw, err = l.converse(ctx, method, p, progress)
 	switch {
 	case err == nil:
 		return raw, nil
@@ -464,6 +464,8 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 		return nil, tool.Errorf(tool.CodeTimeout, "the MCP server %s did not answer within %s", s.Name, s.callTimeout()).Retry()
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case unanswerable(err):
+		return nil, err
 	}
 	return nil, s.failure(l, err)
 }

@@ -35,6 +35,10 @@ type rawParams struct {
 	URI       string          `json:"uri,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 
+	// Of a call that is made again with what the server asked for.
+	Responses map[string]any `json:"inputResponses,omitempty"`
+	State     string         `json:"requestState,omitempty"`
+
 	// Of a completion.
 	Ref      *mcp.CompleteReference      `json:"ref,omitempty"`
 	Argument *mcp.CompleteParamsArgument `json:"argument,omitempty"`

@@ -1,0 +1,107 @@
+package mcpbridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const nameForm = `{"type":"object","properties":{"name":{"type":"string"}}}`
+
+// asksByItself adds a tool that asks its client during the call.
+func asksByItself(s *mcp.Server) {
+	s.AddTool(&mcp.Tool{Name: "get_name", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			res, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Who\x1b[31m?", RequestedSchema: json.RawMessage(nameForm)})
+			if err != nil {
+				return nil, err
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %v", res.Action, res.Content["name"])}}}, nil
+		})
+}
+
+// asksByReturning adds a tool that wants to be called again with the answer.
+func asksByReturning(s *mcp.Server) {
+	s.AddTool(&mcp.Tool{Name: "get_name", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			res, ok := r.Params.InputResponses["q"].(*mcp.ElicitResult)
+			if !ok {
+				return &mcp.CallToolResult{RequestState: "s1", InputRequests: mcp.InputRequestMap{
+					"q": &mcp.ElicitParams{Message: "Who\x1b[31m?", RequestedSchema: json.RawMessage(nameForm)}}}, nil
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %v", res.Action, res.Content["name"])}}}, nil
+		})
+}
+
+func TestServersAskClients(t *testing.T) {
+	h, g := gateway(t, nil, rename(serveHTTP(t, sdkServer(asksByItself), false), "old"), rename(serveHTTP(t, sdkServer(asksByReturning), true), "new"))
+	web := h.http(t, "").URL
+	o := &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		if r.Params.Message != "Who?" {
+			return nil, fmt.Errorf("asked %q", r.Params.Message)
+		}
+		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}, nil
+	}}
+	for _, server := range []string{"old", "new"} {
+		tool := "mcp__" + server + "__get_name"
+		for name, s := range map[string]*mcp.ClientSession{"stdio": h.pipe(t, "", o, "2025-11-25"), "http": dial(t, web, o, "2025-11-25")} {
+			if got := text(call(t, s, tool, nil)); got != "accept Ann" {
+				t.Errorf("%s over %s: %q", server, name, got)
+			}
+		}
+		for name, row := range map[string]struct {
+			s    *mcp.ClientSession
+			want string
+		}{
+			"a client that cannot":   {h.pipe(t, "", nil, "2025-11-25"), "the client cannot be asked"},
+			"a client without turns": {h.pipe(t, "", o, "2026-07-28"), "clients of revision 2026-07-28 are not asked during a call"},
+		} {
+			if res := call(t, row.s, tool, nil); !res.IsError || !strings.Contains(text(res), row.want) {
+				t.Errorf("%s, %s: %q", server, name, text(res))
+			}
+		}
+		if res := g.call(t, "mcp."+server+".get_name", `{}`); res.Err == nil || !strings.Contains(res.Err.Message, "not made by a client of MCP") {
+			t.Errorf("%s, without a client: %+v", server, res)
+		}
+	}
+}
+
+func TestNobodyElseIsAsked(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	h, _ := gateway(t, nil, rename(serveHTTP(t, sdkServer(func(s *mcp.Server) {
+		asksByItself(s)
+		s.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				close(begun)
+				<-end
+				return &mcp.CallToolResult{}, nil
+			})
+	}), false), "old"))
+	asked := make(chan struct{}, 2)
+	o := &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked <- struct{}{}
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}}
+	ann, bob := h.pipe(t, "", o, "2025-11-25"), h.pipe(t, "", o, "2025-11-25")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ann.CallTool(context.Background(), &mcp.CallToolParams{Name: "mcp__old__wait"})
+	}()
+	<-begun
+	if res := call(t, bob, "mcp__old__get_name", nil); !res.IsError || !strings.Contains(text(res), "calls of several clients are in flight") {
+		t.Errorf("while another calls: %q", text(res))
+	}
+	close(end)
+	<-done
+	if len(asked) > 0 {
+		t.Error("somebody was asked")
+	}
+	if got := text(call(t, bob, "mcp__old__get_name", nil)); got != "decline <nil>" {
+		t.Errorf("alone: %q", got)
+	}
+}
