@@ -1,0 +1,287 @@
+// Package clientconf reads and changes the MCP configuration files of other
+// people's clients.
+package clientconf
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+const bom = "\ufeff"
+
+// A Server is one MCP server as a client's file has it, with its values in
+// clear: hand it to Secrets.Secure before it is written or shown.
+type Server struct {
+	Name     string            `json:"name"`
+	Command  string            `json:"command,omitempty"`
+	Args     []string          `json:"args,omitempty"`
+	Env      map[string]string `json:"env,omitempty"`
+	Cwd      string            `json:"cwd,omitempty"`
+	URL      string            `json:"url,omitempty"`
+	Headers  map[string]string `json:"headers,omitempty"`
+	Disabled bool              `json:"disabled,omitempty"`
+	Source   string            `json:"source,omitempty"` // file:line:column, and the project that it belongs to
+
+	file string
+	path []string // where it stands in the file
+}
+
+// Helve reports whether the server is Helve itself.
+func (s Server) Helve() bool {
+	base := path.Base(strings.ReplaceAll(s.Command, `\`, "/"))
+	return strings.TrimSuffix(strings.ToLower(base), ".exe") == "helve"
+}
+
+// same reports whether two servers are started or reached in the same way.
+func (s Server) same(o Server) bool {
+	return s.Command == o.Command && s.Cwd == o.Cwd && s.URL == o.URL &&
+		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && maps.Equal(s.Headers, o.Headers)
+}
+
+// A Warning tells what of a file was not taken over. It holds no values of the file.
+type Warning struct {
+	File         string `json:"file"`
+	Line, Column int
+	Text         string `json:"text"`
+}
+
+func (w Warning) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Text)
+}
+
+// A document is a file that was parsed.
+type document struct {
+	file, text string
+	root       *value
+	toml       bool
+	sections   []section // of TOML
+	warnings   []Warning
+}
+
+// parse tells JSON from TOML by how the text begins, and parses it.
+func parse(file string, data []byte) (*document, error) {
+	d := &document{file: file, text: string(data)}
+	head := strings.TrimLeft(strings.TrimPrefix(d.text, bom), " \t\r\n")
+	var err error
+	switch {
+	case strings.IndexByte(d.text, 0) >= 0:
+		return nil, fmt.Errorf("%s: the file holds NUL bytes; save it as UTF-8", file)
+	case head == "":
+		return nil, fmt.Errorf("%s: the file is empty", file)
+	case head[0] == '{' || head[0] == '/':
+		d.root, err = parseJSONC(file, d.text)
+	default:
+		d.toml = true
+		d.root, d.sections, err = parseTOML(file, d.text)
+	}
+	return d, err
+}
+
+// A place holds the servers of one part of a file.
+type place struct {
+	path    []string
+	project string
+	off     []string // servers that are switched off elsewhere in the file
+}
+
+// places returns where servers stand in a document.
+func (d *document) places() []place {
+	if d.toml {
+		return []place{{path: []string{"mcp_servers"}}}
+	}
+	out := []place{
+		{path: []string{"mcpServers"}, off: texts(d.root.get("mcp", "excluded"))}, // Claude, Cursor, Windsurf, Gemini CLI
+		{path: []string{"servers"}},        // VS Code, mcp.json
+		{path: []string{"mcp", "servers"}}, // VS Code, settings.json
+	}
+	projects := d.root.get("projects") // Claude Code
+	if projects != nil {
+		for _, m := range projects.members {
+			out = append(out, place{[]string{"projects", m.key, "mcpServers"}, m.key, texts(m.value.get("disabledMcpServers"))})
+		}
+	}
+	return out
+}
+
+// texts returns the strings of a list.
+func texts(list *value) []string {
+	var out []string
+	if list != nil {
+		for _, item := range list.items {
+			if item.kind == isString {
+				out = append(out, item.text)
+			}
+		}
+	}
+	return out
+}
+
+// Read returns the servers of a client's file, in the order in which they
+// stand there. The client is told by the content. A file without servers has a
+// warning. What cannot be read is an error with its line and column.
+func Read(file string, data []byte) ([]Server, []Warning, error) {
+	d, err := parse(file, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []Server
+	found := false
+	for _, p := range d.places() {
+		servers := d.root.get(p.path...)
+		if servers == nil || servers.kind == isNull {
+			continue
+		}
+		if servers.kind != isMap {
+			return nil, nil, (&scanner{file: file, text: d.text}).fail(servers.start, "%s is not an object of servers", strings.Join(p.path, "."))
+		}
+		found = true
+		for i, m := range servers.members {
+			if servers.get(m.key) != servers.members[i].value {
+				d.warn(m.start, "%q is given again below, which counts", m.key)
+				continue
+			}
+			if s, ok := d.server(m, p); ok {
+				out = append(out, s)
+			}
+		}
+	}
+	if !found {
+		d.warn(d.root.start, "the file holds no MCP servers: none of mcpServers, servers, mcp.servers and mcp_servers is there")
+	}
+	return out, d.warnings, nil
+}
+
+func (d *document) warn(at int, format string, args ...any) {
+	line, column := position(d.text, at)
+	d.warnings = append(d.warnings, Warning{d.file, line, column, fmt.Sprintf(format, args...)})
+}
+
+// silent are keys that say nothing that a server's definition needs.
+var silent = []string{"type", "transport", "transport_type", "description", "name", "title", "gallery", "version", "enabled", "disabled"}
+
+// server reads one server; false: it cannot be taken over, as a warning says.
+func (d *document) server(m member, p place) (Server, bool) {
+	line, column := position(d.text, m.start)
+	s := Server{Name: m.key, Source: fmt.Sprintf("%s:%d:%d", d.file, line, column),
+		Disabled: slices.Contains(p.off, m.key), file: d.file, path: append(slices.Clone(p.path), m.key)}
+	if p.project != "" {
+		s.Source += " (project " + p.project + ")"
+	}
+	if m.value.kind != isMap {
+		d.warn(m.start, "%q is not an object, and is left out", m.key)
+		return s, false
+	}
+	var left []string
+	kind := ""
+	for _, f := range m.value.members {
+		if f.key == "type" && f.value.kind == isString {
+			kind = f.value.text
+		}
+		if !d.field(&s, f) && !slices.Contains(silent, f.key) {
+			left = append(left, f.key)
+		}
+	}
+	if len(left) > 0 {
+		d.warn(m.start, "%q: not taken over: %s", m.key, strings.Join(left, ", "))
+	}
+	switch {
+	case s.Command == "" && s.URL == "":
+		d.warn(m.start, "%q has neither a command nor a url, and is left out", m.key)
+		return s, false
+	case s.Command != "" && s.URL != "" && (kind == "http" || kind == "sse" || kind == "streamable-http"):
+		s.Command, s.Args, s.Env, s.Cwd = "", nil, nil, ""
+		d.warn(m.start, "%q has a command and a url; its type says that the url counts", m.key)
+	case s.Command != "" && s.URL != "":
+		s.URL, s.Headers = "", nil
+		d.warn(m.start, "%q has a command and a url; the command is taken", m.key)
+	case s.Command != "" && len(s.Headers) > 0:
+		s.Headers = nil
+		d.warn(m.start, "%q has headers and no url; they are left out", m.key)
+	case s.URL != "" && (len(s.Args) > 0 || len(s.Env) > 0 || s.Cwd != ""):
+		s.Args, s.Env, s.Cwd = nil, nil, ""
+		d.warn(m.start, "%q has a url; args, env and cwd belong to servers with a command, and are left out", m.key)
+	}
+	return s, true
+}
+
+// field takes over one key of a server; false: it is not one that is.
+func (d *document) field(s *Server, f member) bool {
+	v := f.value
+	switch f.key {
+	case "command":
+		if v.kind == isList { // the command and its arguments in one list
+			if all := texts(v); len(all) > 0 {
+				s.Command, s.Args = all[0], append(all[1:], s.Args...)
+			}
+			return true
+		}
+		s.Command = v.text
+		return v.kind == isString
+	case "args":
+		for _, item := range v.items {
+			if item.kind == isList || item.kind == isMap || item.kind == isNull {
+				return false
+			}
+			s.Args = append(s.Args, item.text)
+		}
+		return v.kind == isList
+	case "env":
+		return pairs(&s.Env, v, "%s")
+	case "headers", "http_headers":
+		return pairs(&s.Headers, v, "%s")
+	case "env_http_headers": // Codex: the names of variables
+		return pairs(&s.Headers, v, "${%s}")
+	case "bearer_token_env_var":
+		set(&s.Headers, "Authorization", "Bearer ${"+v.text+"}")
+		return v.kind == isString
+	case "env_vars":
+		for _, name := range texts(v) {
+			set(&s.Env, name, "${"+name+"}")
+		}
+		return v.kind == isList
+	case "cwd":
+		s.Cwd = v.text
+		return v.kind == isString
+	case "httpUrl": // Gemini CLI: before url
+		s.URL = v.text
+		return v.kind == isString
+	case "url", "serverUrl":
+		if s.URL == "" {
+			s.URL = v.text
+		}
+		return v.kind == isString
+	case "disabled":
+		s.Disabled = s.Disabled || v.text == "true"
+	case "enabled":
+		s.Disabled = s.Disabled || v.text == "false"
+	}
+	return false
+}
+
+// pairs reads an object of scalars.
+func pairs(into *map[string]string, v *value, format string) bool {
+	if v.kind != isMap {
+		return v.kind == isNull
+	}
+	whole := true
+	for _, m := range v.members {
+		switch m.value.kind {
+		case isList, isMap:
+			whole = false
+		case isNull: // VS Code: unset
+		default:
+			set(into, m.key, strings.ReplaceAll(format, "%s", m.value.text))
+		}
+	}
+	return whole
+}
+
+func set(into *map[string]string, key, text string) {
+	if *into == nil {
+		*into = map[string]string{}
+	}
+	(*into)[key] = text
+}

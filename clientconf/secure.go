@@ -1,0 +1,351 @@
+package clientconf
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Secrets says what is a secret, in addition to what this package takes for
+// one: names such as OPENAI_KEY, and texts that look random.
+type Secrets struct {
+	Key   func(name string) bool // a variable, header or flag of this name holds one; nil: none does
+	Value func(text string) bool // a text holds one; nil: none does
+}
+
+// A Reference is what stands in an app file in place of a value that was not copied.
+type Reference struct {
+	Name   string `json:"name"`            // of the secret: export HELVE_SECRET_NAME
+	Server string `json:"server"`          // its name in the app file
+	Place  string `json:"place"`           // such as env.GITHUB_TOKEN or args[2]
+	Source string `json:"source"`          // where the value stands in the client's file
+	Early  bool   `json:"early,omitempty"` // it must be set before the app is opened
+	Asked  bool   `json:"asked,omitempty"` // the client asks for the value: it stands in no file
+	value  string // in clear; never written
+}
+
+// Secure returns the server under a name that app files accept, with
+// references in place of secrets and of what the client fills in:
+// {{secret.NAME}} in env and headers, {{env.HELVE_SECRET_NAME}} elsewhere,
+// and {{env.NAME}} for ${NAME}. Texts that only look like templates are quoted.
+func (p Secrets) Secure(s Server, name string) (Server, []Reference) {
+	g := &guardian{Secrets: p, server: s, name: name}
+	out := s
+	out.Name = name
+	for range 2 { // the second time, what was found to be secret is known everywhere
+		g.refs = nil
+		out.Command = g.text("command", "", s.Command)
+		out.Cwd = g.text("cwd", "", s.Cwd)
+		out.URL = g.url(s.URL)
+		out.Args = g.args(s.Args)
+		out.Env = g.all("env", s.Env)
+		out.Headers = g.all("headers", s.Headers)
+	}
+	return out, g.refs
+}
+
+// A guardian takes the secrets out of one server.
+type guardian struct {
+	Secrets
+	server Server
+	name   string
+	refs   []Reference
+	known  []Reference // with their values
+}
+
+var (
+	likeKey = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|creds?|credentials?)s?[_-]?\d*$|(?:^|[_.-])(?:pat|dsn|sas|conn(?:ection)?[_-]?str(?:ing)?)$|password|passwd|secret|api_?-?key|access_?-?token|private_?-?key`)
+	plain   = regexp.MustCompile(`(?i)^(?:true|false|yes|no|on|off|none|null)?$`)
+	amount  = regexp.MustCompile(`(?i)tokens?$|limit$`)
+	number  = regexp.MustCompile(`^\d{1,7}$`)
+	scheme  = regexp.MustCompile(`^(?i:bearer|basic|token|apikey|digest)[ \t]+`)
+	random  = regexp.MustCompile(`[A-Za-z0-9_+=~-]{20,}`)
+	uuid    = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	word    = regexp.MustCompile(`[A-Za-z0-9]`)
+)
+
+// isKey reports whether what has this name and text is a credential.
+func (g *guardian) isKey(name, text string) bool {
+	if plain.MatchString(text) || amount.MatchString(name) && number.MatchString(text) {
+		return false
+	}
+	return likeKey.MatchString(name) || g.Key != nil && g.Key(name)
+}
+
+// isSecret reports whether a text is a credential, or holds one.
+func (g *guardian) isSecret(text string) bool {
+	if g.Value != nil && g.Value(text) {
+		return true
+	}
+	return slices.ContainsFunc(random.FindAllString(text, -1), looksRandom)
+}
+
+// looksRandom reports whether a word changes between letters and digits more
+// often than names do.
+func looksRandom(s string) bool {
+	if uuid.MatchString(s) {
+		return false
+	}
+	turns, last := 0, 0
+	for _, r := range s {
+		class := 0
+		switch {
+		case r >= '0' && r <= '9':
+			class = 1
+		case r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z':
+			class = 2
+		}
+		if class != 0 && last != 0 && class != last {
+			turns++
+		}
+		last = class
+	}
+	return turns >= 4
+}
+
+// refer returns the reference for a value.
+func (g *guardian) refer(place, key, text string, asked bool) string {
+	early := !strings.HasPrefix(place, "env.") && !strings.HasPrefix(place, "headers.")
+	name := secretName(g.name, key)
+	if asked {
+		name = identifier(key)
+	}
+	for i := 2; slices.ContainsFunc(g.known, func(r Reference) bool { return r.Name == name && r.value != text }); i++ {
+		name = secretName(g.name, key) + "_" + strconv.Itoa(i)
+	}
+	for _, r := range g.known {
+		if !asked && r.value == text {
+			name = r.Name
+		}
+	}
+	r := Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: early, Asked: asked, value: text}
+	g.known = append(g.known, r)
+	if !slices.ContainsFunc(g.refs, func(o Reference) bool { return o.Name == name && o.Early == early }) {
+		g.refs = append(g.refs, r)
+	}
+	if early {
+		return "{{env.HELVE_SECRET_" + name + "}}"
+	}
+	return "{{secret." + name + "}}"
+}
+
+var notIdentifier = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+// identifier makes the name of a variable of the environment.
+func identifier(s string) string {
+	if s = strings.Trim(notIdentifier.ReplaceAllString(s, "_"), "_"); s == "" {
+		return "VALUE"
+	}
+	return s
+}
+
+// secretName names a secret by its server and its key. It depends on nothing
+// else, so that the same import gives the same name another day.
+func secretName(server, key string) string {
+	s, k := strings.ToUpper(identifier(server)), strings.ToUpper(identifier(key))
+	if k == s || strings.HasPrefix(k, s+"_") {
+		return k
+	}
+	return s + "_" + k
+}
+
+func (g *guardian) all(place string, m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		out[key] = g.text(place+"."+key, key, m[key])
+	}
+	return out
+}
+
+// text secures a text that has a key, or none.
+func (g *guardian) text(place, key, text string) string {
+	held := key != "" && g.isKey(key, text)
+	return g.secure(place, key, text, func(literal string) bool {
+		if key == "" { // a command or a folder: paths may look random
+			return g.Value != nil && g.Value(literal)
+		}
+		return held || g.isSecret(literal)
+	})
+}
+
+// hold is text for what is known to be secret.
+func (g *guardian) hold(place, key, text string) string {
+	return g.secure(place, key, text, func(string) bool { return true })
+}
+
+// secure takes those pieces out of a text that are secret.
+func (g *guardian) secure(place, key, text string, secret func(literal string) bool) string {
+	return g.pieces(place, text, func(literal string) string {
+		if literal == "" || !secret(literal) {
+			return g.plain(place, literal)
+		}
+		lead := scheme.FindString(literal)
+		body := literal[len(lead):]
+		if !word.MatchString(body) || lead == "" && scheme.MatchString(literal+" ") {
+			return quote(literal) // a scheme before a reference, or what joins two
+		}
+		name := key
+		if name == "" {
+			name = place
+		}
+		return quote(lead) + g.refer(place, name, body, false)
+	})
+}
+
+// plain quotes a text that is no secret, with references for secrets that were
+// found elsewhere in the server.
+func (g *guardian) plain(place, text string) string {
+	for _, r := range g.known {
+		if len(r.value) < 6 || r.Asked {
+			continue
+		}
+		if before, after, found := strings.Cut(text, r.value); found {
+			return g.plain(place, before) + g.refer(place, r.Name, r.value, false) + g.plain(place, after)
+		}
+	}
+	return quote(text)
+}
+
+var (
+	reference = regexp.MustCompile(`\$\{([^{}]*)\}`)
+	variable  = regexp.MustCompile(`^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::?-(.*))?$`)
+	bare      = regexp.MustCompile(`(^|[\s:=])\$([A-Z_][A-Z0-9_]*)(\s|$)`) // Gemini CLI
+)
+
+// pieces replaces the references in a text, and hands what stands between them
+// to literal.
+func (g *guardian) pieces(place, text string, literal func(string) string) string {
+	if strings.HasPrefix(place, "env.") || strings.HasPrefix(place, "headers.") {
+		text = bare.ReplaceAllString(text, "${1}$${${2}}${3}")
+	}
+	var b strings.Builder
+	for {
+		m := reference.FindStringSubmatchIndex(text)
+		if m == nil {
+			b.WriteString(literal(text))
+			return b.String()
+		}
+		b.WriteString(shield(literal(text[:m[0]])))
+		b.WriteString(g.reference(place, text[m[0]:m[1]], text[m[2]:m[3]]))
+		text = text[m[1]:]
+	}
+}
+
+// reference translates what a client fills in.
+func (g *guardian) reference(place, source, inner string) string {
+	switch {
+	case strings.HasPrefix(inner, "input:"):
+		return g.refer(place, inner[len("input:"):], source, true)
+	case inner == "workspaceFolder":
+		return "{{workdir}}"
+	case inner == "userHome":
+		return "{{env.HOME}}"
+	case inner == "pathSeparator" || inner == "/":
+		return "/"
+	}
+	m := variable.FindStringSubmatch(inner)
+	switch {
+	case m == nil:
+		return quote(source)
+	case m[2] == "" || g.isSecret(m[2]) || g.isKey(m[1], m[2]) || strings.Contains(m[2], `"`):
+		return "{{env." + m[1] + "}}"
+	}
+	return "{{env." + m[1] + ` ?? "` + m[2] + `"}}`
+}
+
+// quote keeps a text from being read as a template or a reference.
+func quote(s string) string {
+	return strings.NewReplacer("{{", `{{"{{"}}`, "${", `{{"${"}}`).Replace(s)
+}
+
+// shield keeps the end of a text apart from the template that follows it.
+func shield(s string) string {
+	if strings.HasSuffix(s, "}}") || s == "" {
+		return s
+	}
+	if last := s[len(s)-1]; last == '{' || last == '$' {
+		return s[:len(s)-1] + `{{"` + string(last) + `"}}`
+	}
+	return s
+}
+
+var (
+	pair     = regexp.MustCompile(`([A-Za-z_][\w.-]*)(=)([^\s&"'=][^\s&"']*)`)
+	flagged  = regexp.MustCompile(`--([A-Za-z][\w-]*)([ \t]+)([^\s"'-][^\s"']*)`)
+	header   = regexp.MustCompile(`^([A-Za-z][\w-]*)(:\s*)(\S.*)$`)
+	assigned = regexp.MustCompile(`^-{0,2}([A-Za-z_][\w.-]*)(=)(.+)$`)
+	flag     = regexp.MustCompile(`^--?([A-Za-z][\w.-]*)$`)
+	public   = regexp.MustCompile(`(?:sha(?:256|512)[:-]|/nix/store/)$`) // before what looks random and is none
+	userinfo = regexp.MustCompile(`://()()([^\s/@"'{}]+)@`)
+)
+
+func (g *guardian) args(args []string) []string {
+	var out []string
+	for i, arg := range args {
+		place := "args." + strconv.Itoa(i+1)
+		if i > 0 {
+			if m := flag.FindStringSubmatch(args[i-1]); m != nil && !strings.HasPrefix(arg, "-") && g.isKey(m[1], arg) {
+				out = append(out, g.text(place, m[1], arg))
+				continue
+			}
+		}
+		out = append(out, g.arg(place, arg))
+	}
+	return out
+}
+
+// arg secures an argument in which names and values may stand together.
+func (g *guardian) arg(place, arg string) string {
+	for _, form := range []*regexp.Regexp{header, assigned} {
+		if m := form.FindStringSubmatchIndex(arg); m != nil && g.isKey(arg[m[2]:m[3]], arg[m[6]:]) {
+			return quote(arg[:m[6]]) + g.text(place, arg[m[2]:m[3]], arg[m[6]:])
+		}
+	}
+	return g.inner(place, arg)
+}
+
+// inner secures values within a text: those of pairs, of flags, of the user
+// part of a URL, and words that look like tokens.
+func (g *guardian) inner(place, text string) string {
+	for _, form := range []*regexp.Regexp{pair, flagged, userinfo} {
+		for _, m := range form.FindAllStringSubmatchIndex(text, -1) {
+			name, body := text[m[2]:m[3]], text[m[6]:m[7]]
+			if name == "" {
+				name = "userinfo"
+			} else if !g.isKey(name, body) && !(form != userinfo && g.isSecret(body)) {
+				continue
+			}
+			if form == userinfo && !strings.Contains(body, ":") && !g.isSecret(body) || reference.MatchString(body) && g.onlyReferences(body) {
+				continue
+			}
+			return g.inner(place, text[:m[6]]) + g.hold(place, name, body) + g.inner(place, text[m[7]:])
+		}
+	}
+	return g.pieces(place, text, func(literal string) string {
+		for _, m := range random.FindAllStringIndex(literal, -1) {
+			if !looksRandom(literal[m[0]:m[1]]) || public.MatchString(literal[:m[0]]) {
+				continue
+			}
+			return g.plain(place, literal[:m[0]]) + g.refer(place, place, literal[m[0]:m[1]], false) + g.inner(place, literal[m[1]:])
+		}
+		if g.Value != nil && g.Value(literal) {
+			return g.refer(place, place, literal, false)
+		}
+		return g.plain(place, literal)
+	})
+}
+
+// onlyReferences reports whether nothing but references and what joins them
+// stands in a text.
+func (g *guardian) onlyReferences(text string) bool {
+	return !word.MatchString(reference.ReplaceAllString(text, ""))
+}
+
+func (g *guardian) url(text string) string {
+	return g.inner("url", text)
+}
