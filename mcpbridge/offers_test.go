@@ -383,3 +383,69 @@ func TestNewsReachClients(t *testing.T) {
 		})
 	}
 }
+
+func TestLogsReachClients(t *testing.T) {
+	loud := func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: "get_logs", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				for _, level := range []mcp.LoggingLevel{"debug", "warning"} {
+					r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Logger: "db", Data: map[string]any{"n": 1}})
+				}
+				return &mcp.CallToolResult{}, nil
+			})
+	}
+	h, _ := gateway(t, func(o *mcpbridge.ServerOptions) {
+		o.Shows = func(_ tool.Origin, server string) bool { return server != "b" }
+	}, rename(serveHTTP(t, offering("a", loud), false), "a"), rename(serveHTTP(t, offering("b", loud), false), "b"))
+	logs := make(chan string, 100)
+	client := func() *mcp.ClientSession {
+		return h.pipe(t, "", &mcp.ClientOptions{LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
+			data, _ := json.Marshal(r.Params)
+			logs <- string(data)
+		}}, "2025-11-25")
+	}
+	s, silent := client(), client()
+	if err := silent.Ping(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "info"}); err != nil {
+		t.Fatal(err)
+	}
+	call(t, s, "mcp__b__get_logs", nil) // is hidden: what it logs is too
+	call(t, s, "mcp__a__get_logs", nil)
+	if got, want := <-logs, `{"data":{"n":1},"level":"warning","logger":"a/db"}`; got != want {
+		t.Errorf("logged %s, want %s", got, want)
+	}
+	if len(logs) > 0 {
+		t.Errorf("logged more: %s", <-logs)
+	}
+	if err := s.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil {
+		t.Fatal(err)
+	}
+	call(t, silent, "mcp__a__get_logs", nil)
+	for _, level := range []string{"debug", "warning"} {
+		if got := <-logs; !strings.Contains(got, `"level":"`+level+`"`) {
+			t.Errorf("logged %s, want %s", got, level)
+		}
+	}
+}
+
+func TestFollowingOutlastsTheConnection(t *testing.T) {
+	s := offering("a", nil)
+	up := rename(serveHTTP(t, s, false), "a")
+	h, g := gateway(t, nil, up)
+	news := make(chan string, 100)
+	c := h.pipe(t, "", &mcp.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+		news <- r.Params.URI
+	}}, "2025-11-25")
+	if err := c.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "a://own"}); err != nil {
+		t.Fatal(err)
+	}
+	for session := range s.Sessions() {
+		session.Close()
+	}
+	tellUntil(t, news, "a://own", func() {
+		s.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "a://own"})
+		g.call(t, "mcp.read_resource", `{"server":"a","uri":"a://own"}`) // notices that the connection is lost
+	})
+}
