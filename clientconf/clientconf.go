@@ -35,6 +35,9 @@ func (s Server) Helve() bool {
 	return strings.TrimSuffix(strings.ToLower(base), ".exe") == "helve"
 }
 
+// File returns the file from which the server was read, as it was named.
+func (s Server) File() string { return s.file }
+
 // same reports whether two servers are started or reached in the same way.
 func (s Server) same(o Server) bool {
 	return s.Command == o.Command && s.Cwd == o.Cwd && s.URL == o.URL &&
@@ -43,9 +46,10 @@ func (s Server) same(o Server) bool {
 
 // A Warning tells what of a file was not taken over. It holds no values of the file.
 type Warning struct {
-	File         string `json:"file"`
-	Line, Column int
-	Text         string `json:"text"`
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	Text   string `json:"text"`
 }
 
 func (w Warning) String() string {

@@ -1,6 +1,7 @@
 package clientconf
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -183,6 +184,12 @@ func TestSecure(t *testing.T) {
 		}
 		var names []string
 		for _, r := range refs {
+			if r.Variable {
+				if !strings.Contains(fmt.Sprint(got), "{{env."+r.Name+"}}") {
+					t.Errorf("%s: %s is asked for, and not referred to", test.name, r.Name)
+				}
+				continue
+			}
 			names = append(names, r.Name)
 		}
 		if s := strings.Join(names, " "); s != test.refs {

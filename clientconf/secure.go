@@ -23,7 +23,11 @@ type Reference struct {
 	Source string `json:"source"`          // where the value stands in the client's file
 	Early  bool   `json:"early,omitempty"` // it must be set before the app is opened
 	Asked  bool   `json:"asked,omitempty"` // the client asks for the value: it stands in no file
-	value  string // in clear; never written
+	// Variable: the client's file itself refers to a variable of the
+	// environment, which has this name, without HELVE_SECRET_.
+	Variable bool `json:"variable,omitempty"`
+
+	value string // in clear; never written
 }
 
 // Secure returns the server under a name that app files accept, with
@@ -122,7 +126,7 @@ func (g *guardian) refer(place, key, text string, asked bool) string {
 	}
 	r := Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: early, Asked: asked, value: text}
 	g.known = append(g.known, r)
-	if !slices.ContainsFunc(g.refs, func(o Reference) bool { return o.Name == name && o.Early == early }) {
+	if !slices.ContainsFunc(g.refs, func(o Reference) bool { return o.Name == name && o.Early == early && !o.Variable }) {
 		g.refs = append(g.refs, r)
 	}
 	if early {
@@ -244,7 +248,7 @@ func (g *guardian) reference(place, source, inner string) string {
 	case inner == "workspaceFolder":
 		return "{{workdir}}"
 	case inner == "userHome":
-		return "{{env.HOME}}"
+		return g.variable(place, "HOME")
 	case inner == "pathSeparator" || inner == "/":
 		return "/"
 	}
@@ -253,9 +257,17 @@ func (g *guardian) reference(place, source, inner string) string {
 	case m == nil:
 		return quote(source)
 	case m[2] == "" || g.isSecret(m[2]) || g.isKey(m[1], m[2]) || strings.Contains(m[2], `"`):
-		return "{{env." + m[1] + "}}"
+		return g.variable(place, m[1])
 	}
 	return "{{env." + m[1] + ` ?? "` + m[2] + `"}}`
+}
+
+// variable returns the reference for a variable of the environment.
+func (g *guardian) variable(place, name string) string {
+	if !slices.ContainsFunc(g.refs, func(r Reference) bool { return r.Variable && r.Name == name }) {
+		g.refs = append(g.refs, Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: true, Variable: true})
+	}
+	return "{{env." + name + "}}"
 }
 
 // quote keeps a text from being read as a template or a reference.

@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,17 +11,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/helve-ai/helve/clientconf"
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/internal/daemon"
 )
 
 func (c *cli) mcpCommand() *cobra.Command {
-	var present string
+	var present, client string
 	var printConfig bool
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve the tools over standard input and output, for an MCP client's configuration", Args: cobra.NoArgs,
 		Long: `Serve the tools over standard input and output: the command that an MCP client
-starts. --print-config prints what to put into the client's configuration.
+starts. --print-config prints what to put into the client's configuration, with
+the view that suits each client: all tools for those that search tools
+themselves, discovery for the rest. helve import --install writes it.
 
 --present chooses how tools are shown: auto (decided by their size), full,
 compact, or discovery (a few meta-tools).`,
@@ -31,14 +34,21 @@ compact, or discovery (a few meta-tools).`,
 			if err != nil {
 				return usage("--present: %v", err)
 			}
+			if client != "" && !printConfig {
+				return usage("--client goes with --print-config")
+			}
 			if printConfig {
-				return c.printClientConfig(present)
+				if !cmd.Flags().Changed("present") {
+					present = ""
+				}
+				return c.printClientConfig(present, client)
 			}
 			return c.serveStdio(cmd.Context(), mode)
 		},
 	}
 	cmd.Flags().StringVar(&present, "present", "auto", "auto, full, compact or discovery")
 	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print the snippet for the common clients")
+	cmd.Flags().StringVar(&client, "client", "", "with --print-config: for this client only ("+clientIDs()+")")
 	return cmd
 }
 
@@ -96,43 +106,60 @@ func (c *cli) clientConfig(present string) clientConfig {
 	return conf
 }
 
-func (c *cli) printClientConfig(present string) error {
-	conf := c.clientConfig(present)
+// printClientConfig prints what to put into the clients' files, each with the
+// view that suits it unless one is asked for. only names one client; "": all.
+func (c *cli) printClientConfig(present, only string) error {
+	clients := clientconf.Clients
+	if only != "" {
+		client, err := clientconf.ClientOf(only)
+		if err != nil {
+			return usage("--client: %v", err)
+		}
+		clients = []clientconf.Client{client}
+	}
 	if c.json {
-		return c.printJSON(map[string]any{"mcpServers": map[string]any{"helve": conf}})
-	}
-	servers, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"helve": conf}}, "", "  ")
-	if err != nil {
-		return err
-	}
-	vscode, err := json.MarshalIndent(map[string]any{"servers": map[string]any{"helve": struct {
-		Type string `json:"type"`
-		clientConfig
-	}{"stdio", conf}}}, "", "  ")
-	if err != nil {
-		return err
+		return c.printClientJSON(present, clients)
 	}
 	s := c.style(c.out)
-	part := func(title, body string) { fmt.Fprintf(c.out, "%s\n%s\n\n", s.bold(title), body) }
-	part("Claude Code", "claude mcp add helve -- "+conf.Command+" "+quoteAll(conf.Args))
-	part("Claude Desktop, Cursor, Windsurf, Gemini CLI (mcpServers)", string(servers))
-	part("VS Code (.vscode/mcp.json)", string(vscode))
-	part("Codex (~/.codex/config.toml)", codexTOML(conf))
+	for _, client := range clients {
+		conf := c.clientConfig(viewFor(client, present))
+		body := client.Snippet(clientconf.Entry(conf))
+		if client.ID == "claude-code" {
+			body = "claude mcp add helve -- " + quoteAll([]string{conf.Command}) + " " + quoteAll(conf.Args)
+		}
+		why := ""
+		if client.Why != "" && present == "" {
+			why = ": " + client.Why
+		}
+		fmt.Fprintf(c.out, "%s (%s view%s)\n%s\n\n", s.bold(client.Title), viewFor(client, present), why, strings.TrimRight(body, "\n"))
+	}
 	return nil
 }
 
-func codexTOML(conf clientConfig) string {
-	args := make([]string, len(conf.Args))
-	for i, a := range conf.Args {
-		args[i] = tomlString(a)
+// viewFor returns the view that was asked for, or the one that suits the client.
+func viewFor(client clientconf.Client, present string) string {
+	if present == "" {
+		return client.View()
 	}
-	return fmt.Sprintf("[mcp_servers.helve]\ncommand = %s\nargs = [%s]", tomlString(conf.Command), strings.Join(args, ", "))
+	return present
 }
 
-// tomlString quotes s as a basic string of TOML, whose escapes are those of JSON.
-func tomlString(s string) string {
-	b, _ := json.Marshal(s)
-	return string(b)
+func (c *cli) printClientJSON(present string, clients []clientconf.Client) error {
+	type entry struct {
+		Title  string       `json:"title"`
+		View   string       `json:"view"`
+		Server clientConfig `json:"server"`
+	}
+	byClient := map[string]entry{}
+	for _, client := range clients {
+		view := viewFor(client, present)
+		byClient[client.ID] = entry{client.Title, view, c.clientConfig(view)}
+	}
+	general := c.clientConfig(cmp.Or(present, "auto"))
+	if len(clients) == 1 {
+		general = byClient[clients[0].ID].Server
+	}
+	return c.printJSON(map[string]any{"mcpServers": map[string]any{"helve": general}, "clients": byClient})
 }
 
 // quoteAll joins words for a shell.

@@ -1,0 +1,588 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/clientconf"
+	"github.com/helve-ai/helve/guard"
+	"github.com/helve-ai/helve/inject"
+)
+
+// defaultAppFile is where servers are imported to if no app file is named.
+const defaultAppFile = "helve.yaml"
+
+// importFlags are the flags of helve import.
+type importFlags struct {
+	all, dryRun, replace     bool
+	install, uninstall, file string
+	present                  string
+}
+
+// An importReport is what helve import did, or would do.
+type importReport struct {
+	DryRun   bool                   `json:"dry_run,omitempty"`
+	App      string                 `json:"app,omitempty"`
+	Backup   string                 `json:"backup,omitempty"` // of the app file
+	Files    []importedFile         `json:"files"`
+	Servers  []clientconf.Outcome   `json:"servers"`
+	Secrets  []clientconf.Reference `json:"secrets"`
+	Warnings []clientconf.Warning   `json:"warnings"`
+	Install  *installReport         `json:"install,omitempty"`
+
+	taken []clientconf.Server // as the clients' files have them
+	text  []byte              // of the app file
+	file  *clientconf.File
+}
+
+// An importedFile is a client's file and how many servers it holds.
+type importedFile struct {
+	File    string `json:"file"`
+	Client  string `json:"client,omitempty"`
+	Servers int    `json:"servers"`
+	Error   string `json:"error,omitempty"`
+}
+
+// An installReport says what became of a client's file.
+type installReport struct {
+	Client  string   `json:"client"`
+	File    string   `json:"file"`
+	Action  string   `json:"action"`
+	View    string   `json:"view,omitempty"`
+	Backup  string   `json:"backup,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+}
+
+func (c *cli) importCommand() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use: "import [FILE…]", Short: "Take over the MCP servers of other clients, and put Helve into their files", Args: cobra.ArbitraryArgs,
+		Long: `Take over the MCP servers that the files of other clients declare: Claude Code,
+Claude Desktop, Cursor, VS Code, Windsurf, Gemini CLI and Codex. They are added
+to the app file of --app, or to helve.yaml in the current folder; what stands
+there stays as it is. A secret is never copied: a reference takes its place.
+
+Without files, it lists those that are found on this machine.
+
+--install writes Helve into a client's file and keeps a backup beside it;
+--uninstall takes it out again.`,
+		Example: `  helve import                               # what is there
+  helve import .mcp.json ~/.cursor/mcp.json
+  helve import --all --dry-run
+  helve import --install cursor --replace    # take its servers over; it sees Helve only
+  helve import --uninstall cursor`,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.runImport(cmd.Context(), f, args) },
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.all, "all", false, "import every file that is found")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and write nothing")
+	fl.StringVar(&f.install, "install", "", "write Helve into the file of this client: "+clientIDs())
+	fl.StringVar(&f.uninstall, "uninstall", "", "take Helve out of the file of this client")
+	fl.StringVar(&f.file, "file", "", "the client's file, if it is not where it usually is")
+	fl.BoolVar(&f.replace, "replace", false, "with --install: import the client's servers and remove them from its file")
+	fl.StringVar(&f.present, "present", "", "with --install: auto, full, compact or discovery (what suits the client, if left out)")
+	cmd.MarkFlagsMutuallyExclusive("install", "uninstall")
+	return cmd
+}
+
+func clientIDs() string {
+	var ids []string
+	for _, cl := range clientconf.Clients {
+		ids = append(ids, cl.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// places returns where clients keep their files on this machine.
+func places() (clientconf.Places, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return clientconf.Places{}, err
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return clientconf.Places{}, err
+	}
+	dir, err := os.Getwd()
+	return clientconf.Places{Home: home, Config: config, Dir: dir, Codex: os.Getenv("CODEX_HOME")}, err
+}
+
+func (f importFlags) check(args []string) error {
+	switch {
+	case f.replace && f.install == "":
+		return usage("--replace needs --install CLIENT")
+	case f.file != "" && f.install == "" && f.uninstall == "":
+		return usage("--file needs --install or --uninstall; to import a file, name it without a flag")
+	case f.present != "" && f.install == "":
+		return usage("--present needs --install CLIENT")
+	case f.uninstall != "" && (f.all || len(args) > 0):
+		return usage("--uninstall imports nothing; leave the files out")
+	case f.all && len(args) > 0:
+		return usage("--all imports the files that are found; leave %s out", args[0])
+	}
+	if _, err := inject.ParseMode(f.present); err != nil {
+		return usage("--present: %v", err)
+	}
+	return nil
+}
+
+func (c *cli) runImport(_ context.Context, f importFlags, args []string) error {
+	if err := f.check(args); err != nil {
+		return err
+	}
+	p, err := places()
+	if err != nil {
+		return err
+	}
+	var client clientconf.Client
+	if id := f.install + f.uninstall; id != "" {
+		if client, err = clientconf.ClientOf(id); err != nil {
+			return usage("%v", err)
+		}
+		if f.file == "" {
+			f.file = client.User(p)
+		}
+	}
+	if f.uninstall != "" {
+		return c.uninstall(client, f)
+	}
+	switch {
+	case f.all:
+		for _, found := range findFiles(p) {
+			if found.Error != "" {
+				return errors.New(found.Error)
+			}
+			if found.Servers > 0 {
+				args = append(args, found.File)
+			}
+		}
+		if len(args) == 0 {
+			return errors.New("no file with MCP servers was found")
+		}
+	case len(args) == 0 && f.install == "":
+		return c.listFiles(findFiles(p))
+	}
+	if f.replace && !slices.Contains(args, f.file) {
+		args = append(args, f.file)
+	}
+	return c.importFiles(client, f, args)
+}
+
+// importFiles reads everything, judges the result, and writes only then.
+func (c *cli) importFiles(client clientconf.Client, f importFlags, files []string) error {
+	r, err := c.planImport(files)
+	if err != nil {
+		return err
+	}
+	r.DryRun = f.dryRun
+	var install *pendingInstall
+	if f.install != "" {
+		if install, err = c.planInstall(client, f, r); err != nil {
+			return err
+		}
+		r.Install = &install.report
+	}
+	if !f.dryRun {
+		if r.text != nil {
+			if r.Backup, err = r.file.Backup(); err != nil {
+				return err
+			}
+			if err := r.file.Replace(r.text); err != nil {
+				return err
+			}
+		}
+		if install != nil {
+			if err := install.write(); err != nil {
+				return err
+			}
+		}
+	}
+	return c.showImport(r)
+}
+
+// planImport works out what the app file becomes.
+func (c *cli) planImport(files []string) (*importReport, error) {
+	r := &importReport{Files: []importedFile{}, Servers: []clientconf.Outcome{}, Secrets: []clientconf.Reference{}, Warnings: []clientconf.Warning{}}
+	var servers []clientconf.Server
+	for _, name := range files {
+		file, err := clientconf.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		if !file.Exists {
+			return nil, fmt.Errorf("%s: there is no such file", name)
+		}
+		read, warnings, err := clientconf.Read(name, file.Data)
+		if err != nil {
+			return nil, err
+		}
+		r.Files = append(r.Files, importedFile{File: name, Servers: len(read)})
+		r.Warnings = append(r.Warnings, warnings...)
+		servers = append(servers, read...)
+	}
+	r.App = c.appFile
+	if r.App == "" {
+		r.App = defaultAppFile
+	}
+	var err error
+	if r.file, err = clientconf.Open(r.App); err != nil {
+		return nil, err
+	}
+	if len(servers) == 0 {
+		return r, nil
+	}
+	return r, c.merge(r, servers)
+}
+
+func (c *cli) merge(r *importReport, servers []clientconf.Server) error {
+	names := map[string]app.MCPServer{}
+	if len(strings.TrimSpace(string(r.file.Data))) > 0 {
+		cfg, err := c.checkApp(r.App, r.file.Data)
+		if err != nil {
+			return fmt.Errorf("the app file has mistakes, and was not changed:\n%w", err)
+		}
+		names = cfg.Tools.MCPServers
+	}
+	secrets := clientconf.Secrets{Key: guard.SecretKey, Value: func(s string) bool { return (*guard.Redactor)(nil).Text(s) != s }}
+	text, outcomes, refs, err := clientconf.Merge(r.App, r.file.Data, servers, secrets, func(name string) bool { _, ok := names[name]; return ok })
+	if err != nil {
+		return err
+	}
+	r.Servers = outcomes
+	r.Secrets = append(r.Secrets, refs...)
+	for i, o := range outcomes {
+		if o.Action != "skipped" {
+			r.taken = append(r.taken, servers[i])
+		}
+	}
+	if string(text) == string(r.file.Data) {
+		return nil
+	}
+	if _, err := c.checkApp(r.App, text); err != nil {
+		return fmt.Errorf("with these servers the app file would have mistakes; nothing was written:\n%w", err)
+	}
+	r.text = text
+	return nil
+}
+
+// checkApp reads an app file where variables need not be set yet: what they
+// stand for is a name or, if that does not do, a URL.
+func (c *cli) checkApp(file string, data []byte) (cfg *app.Config, err error) {
+	for _, unset := range []string{"unset", "http://unset.invalid"} {
+		o := c.loadOptions()
+		o.Env = func(name string) (string, bool) {
+			if v, ok := os.LookupEnv(name); ok {
+				return v, true
+			}
+			return unset, true
+		}
+		if cfg, err = app.Parse(file, data, o); err == nil {
+			return cfg, nil
+		}
+	}
+	return nil, err
+}
+
+// A pendingInstall is a client's file that is about to be written.
+type pendingInstall struct {
+	report installReport
+	file   *clientconf.File
+	text   []byte
+	kept   bool // the backup of an earlier install is that of this one
+}
+
+// planInstall works out what the client's file becomes.
+func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importReport) (*pendingInstall, error) {
+	file, err := clientconf.Open(f.file)
+	if err != nil {
+		return nil, err
+	}
+	p := &pendingInstall{file: file, report: installReport{Client: client.ID, File: f.file, Action: "installed", View: client.View()}}
+	if f.present != "" {
+		p.report.View = f.present
+	}
+	if r.file.Exists || r.text != nil {
+		c.appFile = r.App
+	}
+	entry, err := c.clientEntry(p.report.View)
+	if err != nil {
+		return nil, err
+	}
+	base := file.Data
+	if client.Installed(f.file, file.Data) {
+		backup, err := clientconf.Open(file.BackupPath())
+		if err != nil {
+			return nil, err
+		}
+		old, exact, err := client.Uninstall(f.file, file.Data, backup.Data)
+		if p.report.Action = "renewed"; err == nil && exact && !f.replace {
+			base = old
+		}
+		p.kept = backup.Exists
+	}
+	var replace []clientconf.Server
+	for _, server := range r.taken {
+		if f.replace && server.File() == f.file {
+			replace = append(replace, server)
+			p.report.Removed = append(p.report.Removed, server.Name)
+		}
+	}
+	if p.text, err = client.Install(f.file, base, entry, replace); err != nil {
+		return nil, err
+	}
+	if string(p.text) == string(file.Data) {
+		p.report.Action = "unchanged"
+	} else if file.Exists {
+		p.report.Backup = file.BackupPath()
+	}
+	return p, nil
+}
+
+func (p *pendingInstall) write() error {
+	if p.report.Action == "unchanged" {
+		return nil
+	}
+	if !p.kept {
+		if _, err := p.file.Backup(); err != nil {
+			return err
+		}
+	}
+	return p.file.Replace(p.text)
+}
+
+// uninstall takes Helve out of a client's file.
+func (c *cli) uninstall(client clientconf.Client, f importFlags) error {
+	file, err := clientconf.Open(f.file)
+	if err != nil {
+		return err
+	}
+	if !file.Exists {
+		return fmt.Errorf("%s: there is no such file; name it with --file", f.file)
+	}
+	backup, err := clientconf.Open(file.BackupPath())
+	if err != nil {
+		return err
+	}
+	text, exact, err := client.Uninstall(f.file, file.Data, backup.Data)
+	if err != nil {
+		return err
+	}
+	r := installReport{Client: client.ID, File: f.file, Action: "removed"}
+	switch {
+	case exact && backup.Exists:
+		r.Action = "restored"
+	case exact:
+		r.Action = "deleted"
+	case backup.Exists:
+		r.Backup = file.BackupPath()
+	}
+	if !f.dryRun {
+		if err := applyUninstall(r.Action, file, text); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		return c.printJSON(map[string]any{"dry_run": f.dryRun, "uninstall": r})
+	}
+	fmt.Fprintln(c.out, f.would(map[string]string{
+		"restored": f.file + " is as it was before Helve was installed.",
+		"deleted":  f.file + " was made for Helve, and is removed.",
+		"removed":  "Helve's entry is taken out of " + f.file + "; the file had changed since, so nothing else was restored.",
+	}[r.Action]))
+	if r.Backup != "" {
+		fmt.Fprintf(c.out, "What it was before is in %s.\n", r.Backup)
+	}
+	return nil
+}
+
+func applyUninstall(action string, file *clientconf.File, text []byte) error {
+	if action == "deleted" {
+		return file.Remove()
+	}
+	if err := file.Replace(text); err != nil || action == "removed" {
+		return err
+	}
+	return os.Remove(file.BackupPath())
+}
+
+// would marks what is told of a dry run.
+func (f importFlags) would(s string) string {
+	if f.dryRun {
+		return "Dry run, nothing is written: " + s
+	}
+	return s
+}
+
+// findFiles returns the clients' files that there are.
+func findFiles(p clientconf.Places) []importedFile {
+	var out []importedFile
+	for _, cl := range clientconf.Clients {
+		for _, name := range cl.Files(p) {
+			file, err := clientconf.Open(name)
+			if err == nil && !file.Exists {
+				continue
+			}
+			found := importedFile{File: name, Client: cl.Title}
+			if err == nil {
+				var servers []clientconf.Server
+				if servers, _, err = clientconf.Read(name, file.Data); err == nil {
+					found.Servers = len(servers) - countHelve(servers)
+				}
+			}
+			if err != nil {
+				found.Error = err.Error()
+			}
+			out = append(out, found)
+		}
+	}
+	return out
+}
+
+func countHelve(servers []clientconf.Server) (n int) {
+	for _, s := range servers {
+		if s.Helve() {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cli) listFiles(found []importedFile) error {
+	if c.json {
+		return c.printJSON(map[string]any{"files": append([]importedFile{}, found...)})
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(c.out, "No client's configuration was found in the home folder or here. Name a file: helve import FILE")
+		return nil
+	}
+	var rows [][]string
+	var full []string
+	for _, f := range found {
+		what := fmt.Sprintf("%d", f.Servers)
+		if f.Error != "" {
+			what = "?"
+		}
+		rows = append(rows, []string{f.Client, what, f.File})
+		if f.Servers > 0 {
+			full = append(full, f.File)
+		}
+	}
+	c.table([]string{"CLIENT", "SERVERS", "FILE"}, rows)
+	for _, f := range found {
+		if f.Error != "" {
+			fmt.Fprintf(c.err, "%s %s\n", c.style(c.err).warn("warning:"), clean(f.Error))
+		}
+	}
+	if len(full) > 0 {
+		fmt.Fprintf(c.out, "\nImport them with:\n  helve import %s\nor all of them with: helve import --all\n", quoteAll(full))
+	}
+	return nil
+}
+
+func (c *cli) showImport(r *importReport) error {
+	if c.json {
+		return c.printJSON(r)
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(c.err, "%s %s\n", c.style(c.err).warn("warning:"), clean(w.String()))
+	}
+	verb := ""
+	if r.DryRun {
+		fmt.Fprintln(c.out, "Dry run: nothing is written.")
+		verb = "would be "
+	}
+	added := 0
+	for _, o := range r.Servers {
+		line := o.Name
+		if o.As != "" && o.As != o.Name {
+			line += " as " + o.As
+		}
+		line += ": " + map[string]string{"added": verb + "added", "same": "left as it is", "skipped": "left out"}[o.Action]
+		if o.Note != "" {
+			line += " (" + o.Note + ")"
+		}
+		if o.Action == "added" {
+			added++
+		}
+		fmt.Fprintln(c.out, clean(line))
+	}
+	if len(r.Files) > 0 {
+		fmt.Fprintf(c.out, "%d of %d servers %sadded to %s.\n", added, len(r.Servers), verb, r.App)
+	}
+	if r.Backup != "" {
+		fmt.Fprintf(c.out, "What it was before is in %s.\n", r.Backup)
+	}
+	c.showSecrets(r.Secrets)
+	if added > 0 && !r.DryRun && r.Install == nil {
+		fmt.Fprintf(c.out, "\nLook at it with: helve app explain %s\n", quoteAll([]string{r.App}))
+	}
+	if r.Install != nil {
+		c.showInstall(*r.Install, verb)
+	}
+	return nil
+}
+
+// showSecrets says what is to be set before Helve starts. Variables of the
+// client's own that are set are not told.
+func (c *cli) showSecrets(refs []clientconf.Reference) {
+	var lines []string
+	for _, r := range refs {
+		name, from := "HELVE_SECRET_"+r.Name, "its value is at "+r.Source
+		if _, set := os.LookupEnv(r.Name); r.Variable && set {
+			continue
+		}
+		switch {
+		case r.Variable:
+			name, from = r.Name, r.Source+" refers to it"
+		case r.Asked:
+			from = "the client asked for it"
+		}
+		if r.Early {
+			from += "; the app does not open without it"
+		}
+		lines = append(lines, clean(fmt.Sprintf("  export %s=…   # %s of %s: %s", name, r.Place, r.Server, from)))
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(c.out, "\nNo secret was copied. Set these before Helve is started:\n%s\n", strings.Join(lines, "\n"))
+	}
+}
+
+func (c *cli) showInstall(r installReport, verb string) {
+	switch r.Action {
+	case "unchanged":
+		fmt.Fprintf(c.out, "\nHelve is in %s already.\n", r.File)
+		return
+	case "renewed":
+		fmt.Fprintf(c.out, "\nHelve's entry in %s %srenewed, with the view %s.\n", r.File, verb, r.View)
+	default:
+		fmt.Fprintf(c.out, "\nHelve %sadded to %s, with the view %s.\n", verb, r.File, r.View)
+	}
+	if len(r.Removed) > 0 {
+		fmt.Fprintln(c.out, clean("Removed there: "+strings.Join(r.Removed, ", ")+"."))
+	}
+	if r.Backup != "" {
+		fmt.Fprintf(c.out, "What it was before is in %s.\n", r.Backup)
+	}
+	fmt.Fprintf(c.out, "Take it out again with: helve import --uninstall %s --file %s\n", r.Client, quoteAll([]string{r.File}))
+}
+
+// clientEntry returns what a client's file says to start this Helve.
+func (c *cli) clientEntry(present string) (clientconf.Entry, error) {
+	dir := c.root_
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return clientconf.Entry{}, fmt.Errorf("--root: %w", err)
+	}
+	conf := c.clientConfig(present)
+	return clientconf.Entry{Command: conf.Command, Args: conf.Args}, nil
+}
