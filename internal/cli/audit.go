@@ -46,6 +46,9 @@ func (c *cli) auditCommand() *cobra.Command {
 			if err := sinceTime(since, &f.Since); err != nil {
 				return err
 			}
+			if !slices.Contains([]string{"", "allow", "ask", "deny"}, f.Decision) {
+				return usage("--decision %q: want allow, ask or deny", f.Decision)
+			}
 			dir, err := c.auditDir()
 			if err != nil {
 				return err

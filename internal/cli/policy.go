@@ -3,12 +3,17 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/tool"
 )
+
+// kinds are those whose calls can be explained.
+var kinds = []tool.Kind{tool.KindCLI, tool.KindMCP, tool.KindModel, tool.KindHTTP, tool.KindSetup, tool.KindHook,
+	tool.KindChannel, tool.KindBackground, tool.KindWatcher, tool.KindSchedule, tool.KindScript}
 
 func (c *cli) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Explain what the policy decides", Args: cobra.NoArgs,
@@ -23,6 +28,9 @@ run_parallel) is judged on those too: the most severe verdict counts.`,
   helve policy explain shell.run '{"cmd":"git status"}' --json`,
 		ValidArgsFunction: c.completeTool,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(kinds, tool.Kind(as)) {
+				return usage("--as %q: want one of %v", as, kinds)
+			}
 			params, err := c.params(args[1:])
 			if err != nil {
 				return err

@@ -92,6 +92,9 @@ func (c *cli) toolsSearch() *cobra.Command {
 		Use: "search QUERY", Short: "Find tools by what they do, in any language", Args: cobra.MinimumNArgs(1),
 		Example: "  helve tools search \"supprimer un fichier\"\n  helve tools search read pdf --limit 3 --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usage("--limit %d: want 1 or more", limit)
+			}
 			return c.inspect(cmd.Context(), func(a *app.App) error {
 				hits, err := a.Search(cmd.Context(), search.Query{Text: strings.Join(args, " "), Limit: limit, Explain: explain || c.json,
 					Accept: func(t *tool.Tool) bool { return !t.Meta && a.Visible(c.operator(a), t) }})
