@@ -26,6 +26,8 @@ func Invalid(t *Tool, problems []schema.Problem) *Error {
 	if raw := t.Input.Raw(); len(raw) <= maxShownSchema {
 		b.WriteString("\nThe schema of the arguments: ")
 		b.Write(raw)
+	} else {
+		b.WriteString("\nThe schema of the arguments is long: get_tool with {\"name\": \"" + t.Name + "\"} shows it.")
 	}
 	return Errorf(CodeValidation, "%s", b.String()).With(struct {
 		Problems []schema.Problem `json:"problems"`
@@ -35,4 +37,4 @@ func Invalid(t *Tool, problems []schema.Problem) *Error {
 
 // maxShownSchema is the size up to which the message repeats the whole schema:
 // a caller that was shown a compact listing learns it here (SPEC I3).
-const maxShownSchema = 6000
+const maxShownSchema = 8000
