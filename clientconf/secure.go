@@ -1,6 +1,7 @@
 package clientconf
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -66,8 +67,10 @@ var (
 	number  = regexp.MustCompile(`^\d{1,7}$`)
 	scheme  = regexp.MustCompile(`^(?i:bearer|basic|token|apikey|digest)[ \t]+`)
 	random  = regexp.MustCompile(`[A-Za-z0-9_+=~-]{20,}`)
-	uuid    = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	word    = regexp.MustCompile(`[A-Za-z0-9]`)
+	// credentials are what a header of authorization holds.
+	credentials = regexp.MustCompile(`\b(?i:bearer|basic)[ \t]+([A-Za-z0-9][^\s"'\\$]{5,})`)
+	uuid        = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	word        = regexp.MustCompile(`[A-Za-z0-9]`)
 )
 
 // isKey reports whether what has this name and text is a credential.
@@ -80,8 +83,13 @@ func (g *guardian) isKey(name, text string) bool {
 
 // isSecret reports whether a text is a credential, or holds one.
 func (g *guardian) isSecret(text string) bool {
-	if g.Value != nil && g.Value(text) {
+	if g.Value != nil && g.Value(text) || credentials.MatchString(text) {
 		return true
+	}
+	for _, find := range forms {
+		if slices.ContainsFunc(find(text), func(m []int) bool { return g.held(text, m) }) {
+			return true
+		}
 	}
 	return slices.ContainsFunc(random.FindAllString(text, -1), looksRandom)
 }
@@ -254,12 +262,19 @@ func (g *guardian) reference(place, source, inner string) string {
 	}
 	m := variable.FindStringSubmatch(inner)
 	switch {
-	case m == nil:
+	case m == nil, g.own(m[1], inner):
 		return quote(source)
 	case m[2] == "" || g.isSecret(m[2]) || g.isKey(m[1], m[2]) || strings.Contains(m[2], `"`):
 		return g.variable(place, m[1])
 	}
 	return "{{env." + m[1] + ` ?? "` + m[2] + `"}}`
+}
+
+// own reports whether a variable is one that the server's own env sets, so
+// that it is the program which fills it in.
+func (g *guardian) own(name, inner string) bool {
+	text, ok := g.server.Env[name]
+	return ok && name == inner && !strings.Contains(text, "${"+name) && !strings.Contains(text, "$"+name)
 }
 
 // variable returns the reference for a variable of the environment.
@@ -287,7 +302,9 @@ func shield(s string) string {
 }
 
 var (
-	pair     = regexp.MustCompile(`([A-Za-z_][\w.-]*)(=)([^\s&"'=][^\s&"']*)`)
+	pair     = regexp.MustCompile(`([A-Za-z_][\w.-]*)(=)`)
+	nextPair = regexp.MustCompile(`;\s*[A-Za-z_][\w .-]*=`)
+	inJSON   = regexp.MustCompile(`\\?"([A-Za-z_][\w.-]*)\\?"(\s*:\s*\\?")([^"\\]+)`)
 	flagged  = regexp.MustCompile(`--([A-Za-z][\w-]*)([ \t]+)([^\s"'-][^\s"']*)`)
 	header   = regexp.MustCompile(`^([A-Za-z][\w-]*)(:\s*)(\S.*)$`)
 	assigned = regexp.MustCompile(`^-{0,2}([A-Za-z_][\w.-]*)(=)(.+)$`)
@@ -295,6 +312,47 @@ var (
 	public   = regexp.MustCompile(`(?:sha(?:256|512)[:-]|/nix/store/)$`) // before what looks random and is none
 	userinfo = regexp.MustCompile(`://()()([^\s/@"'{}]+)@`)
 )
+
+// forms find values within a text that have a name; of the user part of a URL
+// the name is empty. The places are those of a regular expression with three
+// groups: the name, what joins, and the value.
+var forms = []func(text string) [][]int{
+	assignments,
+	func(s string) [][]int { return inJSON.FindAllStringSubmatchIndex(s, -1) },
+	func(s string) [][]int { return flagged.FindAllStringSubmatchIndex(s, -1) },
+	func(s string) [][]int { return userinfo.FindAllStringSubmatchIndex(s, -1) },
+}
+
+// assignments finds NAME=VALUE; a value ends with the word, or where a
+// semicolon and another name follow.
+func assignments(text string) [][]int {
+	var out [][]int
+	for _, m := range pair.FindAllStringSubmatchIndex(text, -1) {
+		start, end := m[1], len(text)
+		if i := strings.IndexAny(text[start:], " \t\r\n&\"'"); i >= 0 {
+			end = start + i
+		}
+		if next := nextPair.FindStringIndex(text[start:end]); next != nil {
+			end = start + next[0]
+		}
+		if end > start {
+			out = append(out, append(m, start, end))
+		}
+	}
+	return out
+}
+
+// held reports whether the value that a form found is a secret.
+func (g *guardian) held(text string, m []int) bool {
+	name, body := text[m[2]:m[3]], text[m[6]:m[7]]
+	switch {
+	case !word.MatchString(reference.ReplaceAllString(body, "")):
+		return false // nothing but references, and what joins them
+	case name == "":
+		return strings.Contains(body, ":")
+	}
+	return g.isKey(name, body)
+}
 
 func (g *guardian) args(args []string) []string {
 	var out []string
@@ -324,19 +382,17 @@ func (g *guardian) arg(place, arg string) string {
 // inner secures values within a text: those of pairs, of flags, of the user
 // part of a URL, and words that look like tokens.
 func (g *guardian) inner(place, text string) string {
-	for _, form := range []*regexp.Regexp{pair, flagged, userinfo} {
-		for _, m := range form.FindAllStringSubmatchIndex(text, -1) {
-			name, body := text[m[2]:m[3]], text[m[6]:m[7]]
-			if name == "" {
-				name = "userinfo"
-			} else if !g.isKey(name, body) && !(form != userinfo && g.isSecret(body)) {
+	for _, find := range forms {
+		for _, m := range find(text) {
+			if !g.held(text, m) {
 				continue
 			}
-			if form == userinfo && !strings.Contains(body, ":") && !g.isSecret(body) || reference.MatchString(body) && g.onlyReferences(body) {
-				continue
-			}
-			return g.inner(place, text[:m[6]]) + g.hold(place, name, body) + g.inner(place, text[m[7]:])
+			name := cmp.Or(text[m[2]:m[3]], "userinfo")
+			return g.inner(place, text[:m[6]]) + g.hold(place, name, text[m[6]:m[7]]) + g.inner(place, text[m[7]:])
 		}
+	}
+	if m := credentials.FindStringSubmatchIndex(text); m != nil {
+		return g.inner(place, text[:m[2]]) + g.hold(place, place, text[m[2]:m[3]]) + g.inner(place, text[m[3]:])
 	}
 	return g.pieces(place, text, func(literal string) string {
 		for _, m := range random.FindAllStringIndex(literal, -1) {
@@ -350,12 +406,6 @@ func (g *guardian) inner(place, text string) string {
 		}
 		return g.plain(place, literal)
 	})
-}
-
-// onlyReferences reports whether nothing but references and what joins them
-// stands in a text.
-func (g *guardian) onlyReferences(text string) bool {
-	return !word.MatchString(reference.ReplaceAllString(text, ""))
 }
 
 func (g *guardian) url(text string) string {
