@@ -39,7 +39,13 @@ type ServerOptions struct {
 
 	// Upstreams returns the servers whose resources and prompts are offered
 	// too, to callers whom Resolve lets read them with mcp.read_resource and
-	// mcp.get_prompt. Nil: there are none.
+	// mcp.get_prompt; reading and getting are calls of these tools. Nil: there
+	// are none.
+	//
+	// Addresses stay as they are where one server only has them, else they are
+	// helve:SERVER/ADDRESS, which is understood always. Prompts are named
+	// SERVER__PROMPT; mcp.SERVER.PROMPT is understood too, and the server's own
+	// name where it is the only one to have it.
 	Upstreams func() *Upstreams
 	// Shows reports whether a caller may see what a server offers. Nil: all may.
 	Shows func(from tool.Origin, server string) bool
