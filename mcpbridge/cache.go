@@ -156,38 +156,61 @@ func recall(ctx context.Context, o UpstreamOptions, servers []*upstream) {
 		o.Log.Warn("what MCP servers listed earlier cannot be read; they are started to be asked", "error", err)
 		return
 	}
-	var all sync.WaitGroup
-	for i, s := range servers {
+	made := make([]func(), len(servers))
+	together(len(servers), func(i int) {
 		if kept[i] != nil {
-			all.Go(func() { s.recall(kept[i]) })
+			made[i] = servers[i].recall(kept[i])
 		}
+	})
+	// They are offered in quick succession, so that who indexes them need not
+	// do so one server at a time.
+	together(len(servers), func(i int) {
+		if made[i] != nil {
+			made[i]()
+		}
+	})
+}
+
+// together calls do for all numbers below n at once, and waits.
+func together(n int, do func(int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
 	}
 	all.Wait()
 }
 
-// recall offers the tools that the server listed earlier.
-func (s *upstream) recall(data []byte) {
+// recall makes tools of what the server listed earlier, and returns a function
+// that offers them; nil: it must be asked.
+func (s *upstream) recall(data []byte) (offer func()) {
 	r, err := decodeRecord(data)
-	if err == nil && r.Identity != s.identity() {
-		s.log.Debug("the MCP server was configured otherwise when it was listed; it is started to be asked")
-		return
-	}
-	checked := ""
-	if err == nil {
-		checked = r.Checked
-		err = s.offer(r)
-	}
 	if err != nil {
-		s.log.Warn("what the MCP server listed earlier cannot be used; it is started to be asked", "error", err)
-		return
+		s.forget(err)
+		return nil
 	}
-	if checked != r.Checked {
-		s.save(r)
+	if r.Identity != s.identity() {
+		s.log.Debug("the MCP server was configured otherwise when it was listed; it is started to be asked")
+		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.enter(Known, nil)
-	s.settle()
+	checked := r.Checked
+	m := s.manifest(r, nil)
+	return func() {
+		if err := s.adopt(m); err != nil {
+			s.forget(err)
+			return
+		}
+		if checked != r.Checked {
+			s.save(r)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.enter(Known, nil)
+		s.settle()
+	}
+}
+
+func (s *upstream) forget(err error) {
+	s.log.Warn("what the MCP server listed earlier cannot be used; it is started to be asked", "error", err)
 }
 
 // lacks reports whether it is known that the server has no such things, so

@@ -330,9 +330,11 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 }
 
 // offer offers the tools of a list in place of the former ones, all or none.
-func (s *upstream) offer(r *record) error {
-	old := s.offered
-	m := s.manifest(r, old)
+func (s *upstream) offer(r *record) error { return s.adopt(s.manifest(r, s.offered)) }
+
+// adopt is offer for tools that were made of a list already.
+func (s *upstream) adopt(m *manifest) error {
+	old, r := s.offered, m.of
 	if old == nil || !sameTools(old.tools, m.tools) {
 		if err := s.o.publish(s.owner(), m.tools); err != nil {
 			return fmt.Errorf("the tools cannot be offered: %w", err)
