@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ import (
 type house struct {
 	*pipeline.Executor
 	reg tool.Registry
+
+	mu  sync.Mutex
 	ran []string
 }
 
@@ -59,7 +62,9 @@ func (h *house) tool(name, doc string, e tool.Effect) *tool.Tool {
 	return &tool.Tool{Definition: tool.Definition{Name: name, Description: doc, Effect: e,
 		Input: schema.Must(`{"type":"object","properties":{"id":{"type":"integer"}},"additionalProperties":false}`)},
 		Handle: func(_ context.Context, c *tool.Call) (*tool.Result, error) {
+			h.mu.Lock()
 			h.ran = append(h.ran, name)
+			h.mu.Unlock()
 			return tool.Text(fmt.Sprintf(`{"did":%q,"with":%s}`, name, c.Args)), nil
 		}}
 }
