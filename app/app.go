@@ -262,7 +262,7 @@ func (a *App) withdraw(name string, step int, action string, err error) {
 
 func (a *App) fail(name string, err error) {
 	a.failures = append(a.failures, Failure{name, err.Error()})
-	a.log.Error("a module did not load; the others serve", "module", name, "error", err)
+	a.log.Debug("a module did not load; the others serve", "module", name, "error", err)
 }
 
 // Failures lists the modules that did not load.

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,6 +83,10 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (c *cli) tell(err error) {
 	var coded *codedError
 	if errors.As(err, &coded) && coded.told {
+		return
+	}
+	if c.json {
+		json.NewEncoder(c.err).Encode(map[string]string{"error": err.Error()})
 		return
 	}
 	fmt.Fprintf(c.err, "%s %s\n", c.style(c.err).bad("error:"), err)

@@ -91,7 +91,11 @@ func (c *cli) diagnose(ctx context.Context) []finding {
 }
 
 func (c *cli) checkRoot() finding {
-	r, err := root.Open(c.root_)
+	dir := c.root_
+	if cfg, err := c.config(); err == nil {
+		dir = c.rootOf(cfg)
+	}
+	r, err := root.Open(dir)
 	if err != nil {
 		return failure("root", "name an existing folder with --root", err)
 	}

@@ -45,6 +45,9 @@ func (c *cli) serve(ctx context.Context, addr, token string) (err error) {
 	defer func() { err = errors.Join(err, l.Close()) }()
 	a := l.App()
 	d, err := daemon.Listen(daemon.Options{App: l, Addr: addr, Token: token, Log: c.logger(), Version: version()})
+	if errors.Is(err, daemon.ErrAddr) {
+		return usage("%w", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -70,15 +70,18 @@ func Listen(o Options) (*Daemon, error) {
 	return d, nil
 }
 
+// ErrAddr is wrapped by errors of addresses that may not be listened on.
+var ErrAddr = errors.New("bad address")
+
 func checkAddr(addr, token string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("address %q: want HOST:PORT, such as %s", addr, DefaultAddr)
+		return fmt.Errorf("%w %q: want HOST:PORT, such as %s", ErrAddr, addr, DefaultAddr)
 	}
 	ip := net.ParseIP(host)
 	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
 	if !loopback && token == "" {
-		return fmt.Errorf("address %s is not loopback: others could reach it; set a token with --token or HELVE_TOKEN", addr)
+		return fmt.Errorf("%w: %s is not loopback: others could reach it; set a token with --token or HELVE_TOKEN", ErrAddr, addr)
 	}
 	return nil
 }
