@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -454,6 +455,26 @@ func FuzzFile(f *testing.F) {
 					t.Fatalf("%s: %v %v\n%q\nbecame\n%q", c.ID, exact, err, data, out)
 				}
 			}
+		}
+	})
+}
+
+// What stands under the name of a credential is never written.
+func FuzzSecure(f *testing.F) {
+	for _, s := range []string{"hunter2", "Bearer abc", "{{x", "a${b", "basic x y", "x;y=z"} {
+		f.Add(s)
+	}
+	written := regexp.MustCompile(`^(?i:(?:bearer|basic|token|apikey|digest)[ \t]+)?\{\{secret\.[A-Z0-9_]+\}\}$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.Contains(s, "$") || plain.MatchString(s) || !word.MatchString(scheme.ReplaceAllString(s, "")) || scheme.MatchString(s+" ") {
+			t.Skip()
+		}
+		got, refs := Secrets{}.Secure(Server{Command: "a", Env: map[string]string{"API_TOKEN": s}, Args: []string{"--password=" + s}}, "s")
+		if !written.MatchString(got.Env["API_TOKEN"]) || len(refs) == 0 {
+			t.Errorf("%q became %q", s, got.Env["API_TOKEN"])
+		}
+		if body := scheme.ReplaceAllString(s, ""); len(body) > 5 && !strings.Contains("--password={{env.HELVE_SECRET_S_API_TOKEN}}", body) && strings.Contains(got.Args[0], body) {
+			t.Errorf("%q became %q", s, got.Args[0])
 		}
 	})
 }

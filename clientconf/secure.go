@@ -48,7 +48,24 @@ func (p Secrets) Secure(s Server, name string) (Server, []Reference) {
 		out.Env = g.all("env", s.Env)
 		out.Headers = g.all("headers", s.Headers)
 	}
-	return out, g.refs
+	return out, slices.DeleteFunc(g.refs, func(r Reference) bool { return !out.mentions(r.written()) })
+}
+
+// written returns the reference as an app file has it.
+func (r Reference) written() string {
+	switch {
+	case r.Variable:
+		return "{{env." + r.Name + "}}"
+	case r.Early:
+		return "{{env.HELVE_SECRET_" + r.Name + "}}"
+	}
+	return "{{secret." + r.Name + "}}"
+}
+
+// mentions reports whether one of the server's values holds a text.
+func (s Server) mentions(text string) bool {
+	values := slices.Concat([]string{s.Command, s.Cwd, s.URL}, s.Args, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))
+	return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, text) })
 }
 
 // A guardian takes the secrets out of one server.
@@ -63,12 +80,13 @@ type guardian struct {
 var (
 	likeKey = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|creds?|credentials?)s?[_-]?\d*$|(?:^|[_.-])(?:pat|dsn|sas|conn(?:ection)?[_-]?str(?:ing)?)$|password|passwd|secret|api_?-?key|access_?-?token|private_?-?key`)
 	plain   = regexp.MustCompile(`(?i)^(?:true|false|yes|no|on|off|none|null)?$`)
-	amount  = regexp.MustCompile(`(?i)tokens?$|limit$`)
+	amount  = regexp.MustCompile(`(?i)tokens$|limit$`)
 	number  = regexp.MustCompile(`^\d{1,7}$`)
 	scheme  = regexp.MustCompile(`^(?i:bearer|basic|token|apikey|digest)[ \t]+`)
 	random  = regexp.MustCompile(`[A-Za-z0-9_+=~-]{20,}`)
 	// credentials are what a header of authorization holds.
 	credentials = regexp.MustCompile(`\b(?i:bearer|basic)[ \t]+([A-Za-z0-9][^\s"'\\$]{5,})`)
+	tokens      = regexp.MustCompile(credentials.String() + `|` + random.String())
 	uuid        = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	word        = regexp.MustCompile(`[A-Za-z0-9]`)
 )
@@ -133,14 +151,13 @@ func (g *guardian) refer(place, key, text string, asked bool) string {
 		}
 	}
 	r := Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: early, Asked: asked, value: text}
-	g.known = append(g.known, r)
+	if !slices.ContainsFunc(g.known, func(o Reference) bool { return o.Name == name && o.value == text }) {
+		g.known = append(g.known, r)
+	}
 	if !slices.ContainsFunc(g.refs, func(o Reference) bool { return o.Name == name && o.Early == early && !o.Variable }) {
 		g.refs = append(g.refs, r)
 	}
-	if early {
-		return "{{env.HELVE_SECRET_" + name + "}}"
-	}
-	return "{{secret." + name + "}}"
+	return r.written()
 }
 
 var notIdentifier = regexp.MustCompile(`[^A-Za-z0-9_]+`)
@@ -279,10 +296,11 @@ func (g *guardian) own(name, inner string) bool {
 
 // variable returns the reference for a variable of the environment.
 func (g *guardian) variable(place, name string) string {
-	if !slices.ContainsFunc(g.refs, func(r Reference) bool { return r.Variable && r.Name == name }) {
-		g.refs = append(g.refs, Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: true, Variable: true})
+	r := Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: true, Variable: true}
+	if !slices.ContainsFunc(g.refs, func(o Reference) bool { return o.Variable && o.Name == name }) {
+		g.refs = append(g.refs, r)
 	}
-	return "{{env." + name + "}}"
+	return r.written()
 }
 
 // quote keeps a text from being read as a template or a reference.
@@ -382,30 +400,49 @@ func (g *guardian) arg(place, arg string) string {
 // inner secures values within a text: those of pairs, of flags, of the user
 // part of a URL, and words that look like tokens.
 func (g *guardian) inner(place, text string) string {
-	for _, find := range forms {
-		for _, m := range find(text) {
-			if !g.held(text, m) {
-				continue
-			}
-			name := cmp.Or(text[m[2]:m[3]], "userinfo")
-			return g.inner(place, text[:m[6]]) + g.hold(place, name, text[m[6]:m[7]]) + g.inner(place, text[m[7]:])
-		}
+	return g.level(place, text, forms)
+}
+
+// level secures what the first of the forms finds in a text, and what stands
+// between by the others.
+func (g *guardian) level(place, text string, forms []func(string) [][]int) string {
+	if len(forms) == 0 {
+		return g.pieces(place, text, func(literal string) string { return g.words(place, literal) })
 	}
-	if m := credentials.FindStringSubmatchIndex(text); m != nil {
-		return g.inner(place, text[:m[2]]) + g.hold(place, place, text[m[2]:m[3]]) + g.inner(place, text[m[3]:])
+	var b strings.Builder
+	at := 0
+	for _, m := range forms[0](text) {
+		if m[6] < at || !g.held(text, m) {
+			continue
+		}
+		name := cmp.Or(text[m[2]:m[3]], "userinfo")
+		b.WriteString(shield(g.level(place, text[at:m[6]], forms[1:])) + g.hold(place, name, text[m[6]:m[7]]))
+		at = m[7]
 	}
-	return g.pieces(place, text, func(literal string) string {
-		for _, m := range random.FindAllStringIndex(literal, -1) {
-			if !looksRandom(literal[m[0]:m[1]]) || public.MatchString(literal[:m[0]]) {
-				continue
-			}
-			return g.plain(place, literal[:m[0]]) + g.refer(place, place, literal[m[0]:m[1]], false) + g.inner(place, literal[m[1]:])
+	return b.String() + g.level(place, text[at:], forms[1:])
+}
+
+// words secures what looks like a token by itself, or else the whole text if
+// it is said to hold a secret.
+func (g *guardian) words(place, literal string) string {
+	var out, rest strings.Builder
+	at := 0
+	for _, m := range tokens.FindAllStringSubmatchIndex(literal, -1) {
+		start, end := m[0], m[1]
+		if m[2] >= 0 { // of a line of authorization, what follows the scheme
+			start, end = m[2], m[3]
+		} else if !looksRandom(literal[start:end]) || public.MatchString(literal[max(at, start-20):start]) {
+			continue
 		}
-		if g.Value != nil && g.Value(literal) {
-			return g.refer(place, place, literal, false)
-		}
-		return g.plain(place, literal)
-	})
+		rest.WriteString(literal[at:start] + " ")
+		out.WriteString(shield(g.plain(place, literal[at:start])) + g.refer(place, place, literal[start:end], false))
+		at = end
+	}
+	rest.WriteString(literal[at:])
+	if g.Value != nil && g.Value(rest.String()) {
+		return g.refer(place, place, literal, false)
+	}
+	return out.String() + g.plain(place, literal[at:])
 }
 
 func (g *guardian) url(text string) string {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -256,4 +257,33 @@ func TestPrintConfig(t *testing.T) {
 	if code, out := helve(t, "mcp", "--print-config", "--client", "emacs"); code != 64 {
 		t.Errorf("code %d: %s", code, out)
 	}
+}
+
+// What is no secret arrives in the app as the client's file has it, whatever
+// YAML and templates would make of it.
+func TestImportKeepsTexts(t *testing.T) {
+	machine(t)
+	texts := []string{"", "yes", "1.0", "~", "- x", "a: b", "# no", "x #y", "'", `"`, `\`, "two\nlines\n", "\ttab", " pad ", "é世🙂", "\x7f\u0085\u2028\ufeff", "{{", "{{{", "}}", "{{x}}", "${", "${1}", "$", "$$", "$HOME", "{", "[a]", "&a", "*a", "!t", "%d", "@x", "|", ">", "?", "null", "0x1f", "2024-01-01", "=", "<<", strings.Repeat("long ", 40)}
+	data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
+		"all":   map[string]any{"command": "run", "args": texts, "env": map[string]string{"A: b": "{{x}}", "yes": "no", "": "empty"}},
+		"joins": map[string]any{"command": "run", "args": []string{"{${X}", "$${X}", "${X}}}"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("X", "v")
+	put(t, "mcp.json", string(data))
+	must(t, []string{"import", "mcp.json"}, "2 of 2")
+	c := &cli{root_: "."}
+	cfg, err := c.checkApp("helve.yaml", []byte(get(t, "helve.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.Tools.MCPServers["all"]; !slices.Equal(got.Args, texts) || got.Env["A: b"] != "{{x}}" || got.Env["yes"] != "no" || got.Env[""] != "empty" {
+		t.Errorf("got\n%q\nwant\n%q\n%q", got.Args, texts, got.Env)
+	}
+	if got := cfg.Tools.MCPServers["joins"].Args; !slices.Equal(got, []string{"{v", "$v", "v}}"}) {
+		t.Errorf("%q", got)
+	}
+	must(t, []string{"import", "mcp.json"}, "0 of 2")
 }
