@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 
@@ -36,7 +37,22 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 	if p != nil {
 		call.Progress = p.show
 	}
-	res, err := e.s.opts.Do(ctx, call)
+	var res *tool.Result
+	var err error
+	if takesTurns(req) {
+		var asks *inputRequired
+		res, asks, err = e.inTurns(ctx, req, call)
+		var refused *jsonrpc.Error
+		switch {
+		case asks != nil:
+			p.end()
+			return asks, nil
+		case errors.As(err, &refused):
+			return nil, refused
+		}
+	} else {
+		res, err = e.s.opts.Do(ctx, call)
+	}
 	p.end()
 	if err != nil {
 		res = tool.Fail(tool.AsError(err))

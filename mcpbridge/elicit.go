@@ -22,6 +22,7 @@ const methodElicit = "elicitation/create"
 type asker struct {
 	session *mcp.ServerSession
 	ctx     context.Context // of the request: the question belongs to it
+	turn    *turn           // nil: the client is asked by a request
 }
 
 type askerKey struct{}
@@ -33,7 +34,7 @@ func withAsker(ctx context.Context, req mcp.Request) context.Context {
 	if !ok {
 		return ctx
 	}
-	return context.WithValue(ctx, askerKey{}, &asker{session, ctx})
+	return context.WithValue(ctx, askerKey{}, &asker{session: session, ctx: ctx})
 }
 
 // elicit asks. The error says why nobody can be asked.
@@ -41,12 +42,15 @@ func (a *asker) elicit(p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if a == nil {
 		return nil, errors.New("nobody can be asked: the call was not made by a client of MCP")
 	}
-	if init := a.session.InitializeParams(); init != nil && init.ProtocolVersion >= firstStateless {
-		return nil, fmt.Errorf("nobody can be asked: clients of revision %s are not asked during a call", init.ProtocolVersion)
-	}
 	q := *p
 	q.Meta = nil
 	q.Message = printable(q.Message)
+	if a.turn != nil {
+		return a.turn.ask(a.ctx, &q)
+	}
+	if init := a.session.InitializeParams(); init != nil && init.ProtocolVersion >= firstStateless {
+		return nil, fmt.Errorf("nobody can be asked: clients of revision %s are not asked during a call", init.ProtocolVersion)
+	}
 	res, err := a.session.Elicit(a.ctx, &q)
 	if err != nil {
 		return nil, fmt.Errorf("the client cannot be asked: %w", err)

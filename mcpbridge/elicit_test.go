@@ -48,7 +48,8 @@ func TestServersAskClients(t *testing.T) {
 	}}
 	for _, server := range []string{"old", "new"} {
 		tool := "mcp__" + server + "__get_name"
-		for name, s := range map[string]*mcp.ClientSession{"stdio": h.pipe(t, "", o, "2025-11-25"), "http": dial(t, web, o, "2025-11-25")} {
+		for name, s := range map[string]*mcp.ClientSession{"stdio": h.pipe(t, "", o, "2025-11-25"), "http": dial(t, web, o, "2025-11-25"),
+			"stdio in turns": h.pipe(t, "", o, "2026-07-28"), "http in turns": dial(t, web, o, "2026-07-28")} {
 			if got := text(call(t, s, tool, nil)); got != "accept Ann" {
 				t.Errorf("%s over %s: %q", server, name, got)
 			}
@@ -58,7 +59,7 @@ func TestServersAskClients(t *testing.T) {
 			want string
 		}{
 			"a client that cannot":   {h.pipe(t, "", nil, "2025-11-25"), "the client cannot be asked"},
-			"a client without turns": {h.pipe(t, "", o, "2026-07-28"), "clients of revision 2026-07-28 are not asked during a call"},
+			"a client without turns": {h.pipe(t, "", nil, "2026-07-28"), "clients of revision 2026-07-28 are not asked during a call"},
 		} {
 			if res := call(t, row.s, tool, nil); !res.IsError || !strings.Contains(text(res), row.want) {
 				t.Errorf("%s, %s: %q", server, name, text(res))
@@ -103,5 +104,39 @@ func TestNobodyElseIsAsked(t *testing.T) {
 	}
 	if got := text(call(t, bob, "mcp__old__get_name", nil)); got != "decline <nil>" {
 		t.Errorf("alone: %q", got)
+	}
+}
+
+func TestTurns(t *testing.T) {
+	h, _ := gateway(t, nil, rename(serveHTTP(t, sdkServer(asksByItself), false), "old"))
+	s := h.pipe(t, "", &mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, nil }}, "2026-07-28")
+	const name = "mcp__old__get_name"
+	asked := call(t, s, name, nil)
+	q, _ := asked.InputRequests["question"].(*mcp.ElicitParams)
+	if !asked.NeedsInput() || q == nil || q.Message != "Who?" || asked.RequestState == "" {
+		t.Fatalf("answered with %+v", asked)
+	}
+	again := &mcp.CallToolParams{Name: name, RequestState: asked.RequestState,
+		InputResponses: mcp.InputResponseMap{"question": &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}}}
+	other, forged := *again, *again
+	other.Name, forged.RequestState = "mcp.list_servers", "forged"
+	for _, p := range []*mcp.CallToolParams{&other, &forged} {
+		if res, err := s.CallTool(t.Context(), p); err == nil || !strings.Contains(err.Error(), "does not wait for an answer") {
+			t.Errorf("%s, %s: %+v, %v", p.Name, p.RequestState, res, err)
+		}
+	}
+	if res, err := s.CallTool(t.Context(), again); err != nil || text(res) != "accept Ann" {
+		t.Errorf("with the answer: %+v, %v", res, err)
+	}
+	if _, err := s.CallTool(t.Context(), again); err == nil {
+		t.Error("the same answer was taken twice")
+	}
+	// A call that waits does not hold up the end of the server.
+	if !call(t, s, name, nil).NeedsInput() {
+		t.Error("the second call does not ask")
+	}
+	if err := h.server.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }

@@ -77,6 +77,7 @@ type Server struct {
 	stdio    sync.WaitGroup // connections that end by themselves
 	requests requests
 	inbox    inbox
+	turns    turns
 
 	mu        sync.Mutex
 	logs      mcp.LoggingLevel // from which on any client wants logs; "": none does
@@ -139,13 +140,16 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// begin runs f beside the caller unless the server is stopping; Close waits for it.
-func (s *Server) begin(f func()) {
+// begin runs f beside the caller, and reports so, unless the server is
+// stopping; Close waits for it.
+func (s *Server) begin(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.stopping() {
-		s.running.Go(f)
+	if s.stopping() {
+		return false
 	}
+	s.running.Go(f)
+	return true
 }
 
 func (s *Server) stopping() bool {
