@@ -358,6 +358,9 @@ func (a *App) WaitUpstreams(ctx context.Context) {
 	a.ups.Wait(ctx)
 }
 
+// MCPServers returns the upstream servers.
+func (a *App) MCPServers() *mcpbridge.Upstreams { return a.ups }
+
 // Upstreams returns the state of the upstream servers.
 func (a *App) Upstreams() []mcpbridge.ServerStatus { return a.ups.Status() }
 

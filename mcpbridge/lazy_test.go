@@ -17,7 +17,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/mcpbridge"
-	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/store"
@@ -217,7 +216,7 @@ func TestFirstCallStartsTheServer(t *testing.T) {
 
 // moduleTools returns the tools of the module mcp.
 func (g *guest) moduleTools(t testing.TB) []*tool.Tool {
-	ts, err := g.ups.Module().Open(t.Context(), &module.Host{}, nil)
+	ts, err := g.ups.Module().Open(t.Context(), seesAll, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

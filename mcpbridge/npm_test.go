@@ -54,7 +54,7 @@ func (g *guest) ok(t *testing.T, name, args string, want ...string) *tool.Result
 
 func (g *guest) withModule(t testing.TB) {
 	t.Helper()
-	ts, err := g.ups.Module().Open(t.Context(), nil, nil)
+	ts, err := g.ups.Module().Open(t.Context(), seesAll, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

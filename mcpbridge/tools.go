@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,11 +19,34 @@ import (
 // resources and their prompts. It works without any server.
 func (u *Upstreams) Module() *module.Module {
 	m := module.New("mcp", "MCP servers: which are connected, whether they answer, and the resources and prompts that they offer.",
-		struct{}{}, func(context.Context, *module.Host, struct{}) (*module.Toolset, error) {
-			return &module.Toolset{Tools: u.tools()}, nil
+		struct{}{}, func(_ context.Context, h *module.Host, _ struct{}) (*module.Toolset, error) {
+			return &module.Toolset{Tools: asked{u, h.Visible}.tools()}, nil
 		})
 	m.Always = true
 	return m
+}
+
+// Shown reports whether a caller may see what a server offers beside tools: what
+// visible says of a tool that would read it.
+func Shown(visible func(tool.Origin, *tool.Tool) bool, from tool.Origin, server string) bool {
+	module := "mcp." + server
+	return visible(from, &tool.Tool{Definition: tool.Definition{Name: module + ".resources", Module: module, Effect: tool.Reads}})
+}
+
+// asked are the servers as the module's tools see them: each caller only those
+// that it may know of.
+type asked struct {
+	*Upstreams
+	visible func(tool.Origin, *tool.Tool) bool
+}
+
+func (a asked) shows(c *tool.Call, server string) bool {
+	return a.visible != nil && Shown(a.visible, c.From, server)
+}
+
+// find returns the named server, if the caller may know of it.
+func (a asked) find(c *tool.Call, name string) (*upstream, error) {
+	return a.Upstreams.find(name, func(server string) bool { return a.shows(c, server) })
 }
 
 // about returns what the module's tools have in common.
@@ -39,27 +63,27 @@ func asks(name, title, description string, aliases ...string) tool.Definition {
 	return d
 }
 
-func (u *Upstreams) tools() []*tool.Tool {
+func (a asked) tools() []*tool.Tool {
 	return []*tool.Tool{
-		tool.New(about("list_servers", "List MCP servers",
+		tool.NewFor(about("list_servers", "List MCP servers",
 			"List the MCP servers that are configured: their state, how many tools each offers, which tools cannot be used and why, and what went wrong last.",
 			"mcp_servers", "list_mcp_servers", "upstreams"),
-			func(context.Context, struct{}) (serverList, error) { return serverList{u.Status()}, nil }),
-		tool.New(asks("health", "Check MCP servers",
+			a.listServers),
+		tool.NewFor(asks("health", "Check MCP servers",
 			"Ask every MCP server, or one, whether it answers, and tell how long it took. A server that is down is not started by this.",
-			"mcp_ping", "mcp_health_check"), u.health),
-		tool.New(asks("list_resources", "List MCP resources",
+			"mcp_ping", "mcp_health_check"), a.health),
+		tool.NewFor(asks("list_resources", "List MCP resources",
 			"List the resources (documents, records, files) that MCP servers offer, and the templates of their addresses. Read one with mcp.read_resource.",
-			"list_mcp_resources", "ListMcpResources"), u.listResources),
-		tool.New(whole(asks("read_resource", "Read an MCP resource",
+			"list_mcp_resources", "ListMcpResources"), a.listResources),
+		tool.NewFor(whole(asks("read_resource", "Read an MCP resource",
 			"Read a resource of an MCP server by its address, as mcp.list_resources tells it.",
-			"read_mcp_resource", "ReadMcpResource"), "contents"), u.readResource),
-		tool.New(asks("list_prompts", "List MCP prompts",
+			"read_mcp_resource", "ReadMcpResource"), "contents"), a.readResource),
+		tool.NewFor(asks("list_prompts", "List MCP prompts",
 			"List the prompts (ready-made instructions with parameters) that MCP servers offer. Fetch one with mcp.get_prompt.",
-			"list_mcp_prompts"), u.listPrompts),
-		tool.New(whole(asks("get_prompt", "Get an MCP prompt",
+			"list_mcp_prompts"), a.listPrompts),
+		tool.NewFor(whole(asks("get_prompt", "Get an MCP prompt",
 			"Fetch a prompt of an MCP server, filled in with arguments, as mcp.list_prompts tells them.",
-			"get_mcp_prompt"), "messages"), u.getPrompt),
+			"get_mcp_prompt"), "messages"), a.getPrompt),
 	}
 }
 
@@ -79,16 +103,20 @@ type which struct {
 	Server string `json:"server,omitempty" jsonschema:"the name of one server; left out: all of them"`
 }
 
+func (a asked) listServers(_ context.Context, c *tool.Call, _ struct{}) (serverList, error) {
+	return serverList{slices.DeleteFunc(a.Status(), func(s ServerStatus) bool { return !a.shows(c, s.Name) })}, nil
+}
+
 // chosen returns the servers that w means.
-func (u *Upstreams) chosen(w which) ([]*upstream, error) {
+func (a asked) chosen(c *tool.Call, w which) ([]*upstream, error) {
 	if w.Server != "" {
-		s, err := u.find(w.Server)
+		s, err := a.find(c, w.Server)
 		return []*upstream{s}, err
 	}
-	if u == nil {
+	if a.Upstreams == nil {
 		return nil, nil
 	}
-	return u.servers, nil
+	return slices.DeleteFunc(slices.Clone(a.servers), func(s *upstream) bool { return !a.shows(c, s.Name) }), nil
 }
 
 // each runs ask for all the servers at once, and returns the answers in order.
@@ -116,8 +144,8 @@ type healthList struct {
 
 const pingTimeout = 10 * time.Second
 
-func (u *Upstreams) health(ctx context.Context, in which) (healthList, error) {
-	servers, err := u.chosen(in)
+func (a asked) health(ctx context.Context, c *tool.Call, in which) (healthList, error) {
+	servers, err := a.chosen(c, in)
 	if err != nil {
 		return healthList{}, err
 	}
@@ -177,8 +205,8 @@ func answerOf(offers []offer) (*tool.Result, error) {
 	return tool.Text(string(data)), nil
 }
 
-func (u *Upstreams) listResources(ctx context.Context, in which) (*tool.Result, error) {
-	servers, err := u.chosen(in)
+func (a asked) listResources(ctx context.Context, c *tool.Call, in which) (*tool.Result, error) {
+	servers, err := a.chosen(c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +225,8 @@ func (u *Upstreams) listResources(ctx context.Context, in which) (*tool.Result, 
 	}))
 }
 
-func (u *Upstreams) listPrompts(ctx context.Context, in which) (*tool.Result, error) {
-	servers, err := u.chosen(in)
+func (a asked) listPrompts(ctx context.Context, c *tool.Call, in which) (*tool.Result, error) {
+	servers, err := a.chosen(c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -246,8 +274,8 @@ type resourceIn struct {
 	URI    string `json:"uri" jsonschema:"the address of the resource"`
 }
 
-func (u *Upstreams) readResource(ctx context.Context, in resourceIn) (*tool.Result, error) {
-	s, err := u.find(in.Server)
+func (a asked) readResource(ctx context.Context, c *tool.Call, in resourceIn) (*tool.Result, error) {
+	s, err := a.find(c, in.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -294,8 +322,8 @@ type promptIn struct {
 	Arguments map[string]string `json:"arguments,omitempty" jsonschema:"values for its parameters"`
 }
 
-func (u *Upstreams) getPrompt(ctx context.Context, in promptIn) (*tool.Result, error) {
-	s, err := u.find(in.Server)
+func (a asked) getPrompt(ctx context.Context, c *tool.Call, in promptIn) (*tool.Result, error) {
+	s, err := a.find(c, in.Server)
 	if err != nil {
 		return nil, err
 	}

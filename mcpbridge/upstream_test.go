@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/helve-ai/helve/mcpbridge"
-	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/tool"
 )
@@ -303,7 +302,7 @@ func TestModuleWithoutServers(t *testing.T) {
 		if err != nil || len(tools) != 6 {
 			t.Fatalf("%d tools, %v", len(tools), err)
 		}
-		ts, err := u.Module().Open(t.Context(), &module.Host{}, nil)
+		ts, err := u.Module().Open(t.Context(), seesAll, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

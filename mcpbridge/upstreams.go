@@ -213,11 +213,14 @@ func (u *Upstreams) Status() []ServerStatus {
 	return all
 }
 
-// find returns the named server.
-func (u *Upstreams) find(name string) (*upstream, error) {
+// find returns the named server, if shows accepts it.
+func (u *Upstreams) find(name string, shows func(string) bool) (*upstream, error) {
 	var names []string
 	if u != nil {
 		for _, s := range u.servers {
+			if !shows(s.Name) {
+				continue
+			}
 			if s.Name == name {
 				return s, nil
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -159,12 +158,4 @@ func checkUpstreams(ctx context.Context, a *app.App) []finding {
 		}
 	}
 	return found
-}
-
-// stateDir returns the folder of what Helve keeps, as the flags name it.
-func (c *cli) stateDir() string {
-	if c.state != "" {
-		return c.state
-	}
-	return filepath.Join(c.root_, ".helve")
 }

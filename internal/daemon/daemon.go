@@ -96,6 +96,8 @@ func MCP(l *app.Live, log *slog.Logger, version string) *mcpbridge.Server {
 		View:         func(m inject.Mode) inject.View { return l.View(from, m) },
 		Changed:      l.Changed,
 		Do:           l.Call,
+		Upstreams:    func() *mcpbridge.Upstreams { return l.App().MCPServers() },
+		Shows:        func(from tool.Origin, server string) bool { return mcpbridge.Shown(l.App().Visible, from, server) },
 		Resolve: func(from tool.Origin, name string) *tool.Tool {
 			a := l.App()
 			t, err := a.Tools().Resolve(name, func(t *tool.Tool) bool { return a.Visible(from, t) })
