@@ -27,14 +27,17 @@ import (
 func need(t *testing.T, program string) {
 	t.Helper()
 	for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/bin"} {
-		if _, err := os.Stat(filepath.Join(dir, program)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
+			continue
+		}
+		if _, err := exec.LookPath(program); err == nil { // the tests call it themselves, too
 			return
 		}
 	}
 	if slices.Contains(strings.FieldsFunc(os.Getenv("HELVE_TEST_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' }), program) {
 		t.Fatalf("%s is not installed", program)
 	}
-	t.Skipf("%s is not installed in /usr/local/bin, /usr/bin or /bin", program)
+	t.Skipf("%s is not installed in /usr/local/bin, /usr/bin or /bin, or not in PATH; on Debian: apt-get install %s", program, program)
 }
 
 // app is a root folder and the pipeline above it.
