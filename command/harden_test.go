@@ -15,9 +15,10 @@ import (
 // leaves a file behind, for all that git is known to run while it reads.
 func hostileRepository(t *testing.T) (dir, trace string) {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil || runtime.GOOS == "windows" {
-		t.Skip("needs git and a POSIX shell")
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a POSIX shell")
 	}
+	need(t, "git")
 	dir, trace = t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	evil := filepath.Join(t.TempDir(), "evil")
 	write := func(name, text string, mode os.FileMode) {
@@ -90,9 +91,7 @@ func TestUnpreparedGitWouldRunIt(t *testing.T) {
 
 // TestPreparedPythonIsIsolated runs py_compile beside a file of that name.
 func TestPreparedPythonIsIsolated(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("needs python3")
-	}
+	need(t, "python3")
 	dir := t.TempDir()
 	for name, text := range map[string]string{"py_compile.py": "open('ran', 'w')", "sitecustomize.py": "open('ran', 'w')", "a.py": "x = 1"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -108,4 +107,17 @@ func TestPreparedPythonIsIsolated(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 		t.Error("a file of the project ran in place of the module")
 	}
+}
+
+// need skips a test that needs a program which is not installed, or fails it
+// where HELVE_TEST_REQUIRE names the program.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	if strings.Contains(","+os.Getenv("HELVE_TEST_REQUIRE")+",", ","+program+",") {
+		t.Fatalf("%s is not installed, but HELVE_TEST_REQUIRE names it", program)
+	}
+	t.Skipf("%s is not installed; on Debian: apt-get install %s", program, program)
 }

@@ -211,17 +211,14 @@ func TestDiffOfFarTexts(t *testing.T) {
 
 // Git is the judge of the format.
 func TestDiffByGit(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed")
-	}
+	need(t, "git")
 	for i, test := range [][2]string{
 		{"a\nb\nc\n", "a\nx\nc\n"}, {"a", "a\n"}, {"a\n", "a"}, {"a\nb", "b\nc"}, {"x\n", "x\n\n\ny\n"}, {strings.Repeat("k\n", 30), strings.Repeat("k\n", 11) + "z\n" + strings.Repeat("k\n", 18)},
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "f")
 		os.WriteFile(file, []byte(test[0]), 0o644)
-		cmd := exec.Command(git, "apply", "-")
+		cmd := exec.Command("git", "apply", "-")
 		cmd.Dir, cmd.Stdin = dir, strings.NewReader(textedit.Diff("a/f", "b/f", test[0], test[1]))
 		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 		out, err := cmd.CombinedOutput()
@@ -237,4 +234,17 @@ func BenchmarkDiff(b *testing.B) {
 	for b.Loop() {
 		textedit.Diff("a", "b", text, changed)
 	}
+}
+
+// need skips a test that needs a program which is not installed, or fails it
+// where HELVE_TEST_REQUIRE names the program.
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err == nil {
+		return
+	}
+	if strings.Contains(","+os.Getenv("HELVE_TEST_REQUIRE")+",", ","+program+",") {
+		t.Fatalf("%s is not installed, but HELVE_TEST_REQUIRE names it", program)
+	}
+	t.Skipf("%s is not installed; on Debian: apt-get install %s", program, program)
 }
