@@ -461,12 +461,12 @@ func FuzzFile(f *testing.F) {
 
 // What stands under the name of a credential is never written.
 func FuzzSecure(f *testing.F) {
-	for _, s := range []string{"hunter2", "Bearer abc", "{{x", "a${b", "basic x y", "x;y=z"} {
+	for _, s := range []string{"hunter2", "Bearer abc", "{{x", "a${b", "basic x y", "x;y=z", "BAsiC\n", "bearer"} {
 		f.Add(s)
 	}
 	written := regexp.MustCompile(`^(?i:(?:bearer|basic|token|apikey|digest)[ \t]+)?\{\{secret\.[A-Z0-9_]+\}\}$`)
 	f.Fuzz(func(t *testing.T, s string) {
-		if strings.Contains(s, "$") || plain.MatchString(s) || !word.MatchString(scheme.ReplaceAllString(s, "")) || scheme.MatchString(s+" ") {
+		if strings.Contains(s, "$") || plain.MatchString(s) || !word.MatchString(scheme.ReplaceAllString(s, "")) {
 			t.Skip()
 		}
 		got, refs := Secrets{}.Secure(Server{Command: "a", Env: map[string]string{"API_TOKEN": s}, Args: []string{"--password=" + s}}, "s")

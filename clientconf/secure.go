@@ -215,7 +215,7 @@ func (g *guardian) secure(place, key, text string, secret func(literal string) b
 		}
 		lead := scheme.FindString(literal)
 		body := literal[len(lead):]
-		if !word.MatchString(body) || lead == "" && scheme.MatchString(literal+" ") {
+		if !word.MatchString(body) || lead == "" && scheme.MatchString(literal+" ") && literal != text {
 			return quote(literal) // a scheme before a reference, or what joins two
 		}
 		name := key
