@@ -57,12 +57,13 @@ func (c *session) close() error {
 // A pool holds as many sessions as may be in use at once; nil stands for one
 // that is not open yet.
 type pool struct {
-	file *file
-	free chan *session
+	file      *file
+	impatient bool // SQLite must not wait itself: patiently does, and heeds the context
+	free      chan *session
 }
 
-func newPool(f *file, n int) pool {
-	p := pool{f, make(chan *session, n)}
+func newPool(f *file, n int, impatient bool) pool {
+	p := pool{f, impatient, make(chan *session, n)}
 	for range n {
 		p.free <- nil
 	}
@@ -80,6 +81,11 @@ func (p pool) take(ctx context.Context) (*session, error) {
 		return nil, ctx.Err()
 	}
 	c, err := p.file.session(ctx)
+	if err == nil && p.impatient {
+		if _, err = c.conn.ExecContext(background, "PRAGMA busy_timeout=0"); err != nil {
+			err = errors.Join(err, c.close())
+		}
+	}
 	if err != nil {
 		p.free <- nil
 	}

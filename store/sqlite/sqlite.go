@@ -36,7 +36,7 @@ func Open(ctx context.Context, path string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &db{file: f, write: newPool(f, 1), read: newPool(f, readers)}
+	s := &db{file: f, write: newPool(f, 1, true), read: newPool(f, readers, false)}
 	w, err := s.write.take(ctx)
 	if err == nil {
 		err = w.setup(ctx)
@@ -84,7 +84,7 @@ func (s *db) run(ctx context.Context, from pool, begin string, fn func(*tx) erro
 	if err := fn(newTx(c)); err != nil {
 		return s.file.explain(err)
 	}
-	if err := c.exec("COMMIT"); err != nil {
+	if err := patiently(background, func() error { return c.exec("COMMIT") }); err != nil {
 		return s.file.explain(err)
 	}
 	open = false

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/helve-ai/helve/store"
 )
@@ -549,6 +550,12 @@ func testCancelledWaiting(t *testing.T, s store.Store) { testCancelledAcross(t, 
 // testCancelledAcross ends the context of an Update by b that cannot go on
 // because of one by a.
 func testCancelledAcross(t *testing.T, a, b store.Store) {
+	for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+		testCancelledAfter(t, a, b, wait)
+	}
+}
+
+func testCancelledAfter(t *testing.T, a, b store.Store, wait time.Duration) {
 	update(t, a, func(w store.Writer) error {
 		w.Put("b", "k", []byte("1"))
 		look(w, "k")
@@ -558,6 +565,9 @@ func testCancelledAcross(t *testing.T, a, b store.Store) {
 		go func() {
 			done <- b.Update(ctx, func(w store.Writer) error { return w.Put("b", "k", []byte("2")) })
 		}()
+		if wait > 0 { // long enough for the Update to be waiting, as a rule
+			<-time.After(wait)
+		}
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("Update = %v, waiting in a context that ended", err)
