@@ -75,7 +75,7 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(t.wait, cancel)
 		defer timer.Stop()
 	}
-	resp, err := t.base.RoundTrip(r)
+	resp, err := t.heed(r)
 	if err != nil {
 		stop()
 		cancel()

@@ -54,8 +54,12 @@ func (t *httpTransport) transport(address string, old bool) mcp.Transport {
 	if old {
 		return &sseTransport{mcp.SSEClientTransport{Endpoint: address, HTTPClient: t.client(), MaxEventSize: maxAnswer}, t}
 	}
-	return &mcp.StreamableClientTransport{Endpoint: address, HTTPClient: t.client(), MaxRetries: -1, MaxEventSize: maxAnswer}
+	return &mcp.StreamableClientTransport{Endpoint: address, HTTPClient: t.client(), MaxRetries: streamRetries, MaxEventSize: maxAnswer}
 }
+
+// streamRetries is how often a stream that broke is asked for again before the
+// connection counts as lost: within some five seconds, or when the server says.
+const streamRetries = 2
 
 // An sseTransport is a connection over a stream of events, which lasts as long
 // as the link and not only as long as connecting.

@@ -2,12 +2,15 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/tool"
 )
@@ -459,6 +462,12 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 	ctx, cancel := context.WithTimeoutCause(ctx, s.callTimeout(), late)
 	defer cancel()
 	raw, err = l.converse(ctx, method, p, progress)
+	if errors.Is(err, mcp.ErrSessionMissing) { // the server did not look at the call: it is made once more, in a session that it knows
+		if again := s.renewed(ctx, l); again != nil {
+			l = again
+			raw, err = l.converse(ctx, method, p, progress)
+		}
+	}
 	switch {
 	case err == nil:
 		return raw, nil
@@ -472,10 +481,32 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 	return nil, s.failure(l, err)
 }
 
+// renewed returns the connection that takes the place of one whose session the
+// server forgot; nil: none does.
+func (s *upstream) renewed(ctx context.Context, old *link) *link {
+	select {
+	case <-old.ended:
+	case <-ctx.Done():
+		return nil
+	}
+	l, err := s.ready(ctx)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
 // failure is the error of a call that the server did not answer, or answered
 // with an error of the protocol.
 func (s *upstream) failure(l *link, err error) error {
-	if e := refusedBy(err); e != nil {
+	if e := refusedBy(err); e != nil && e.Code == httpRefusal {
+		var how httpError
+		failure := tool.Errorf(tool.CodeExternal, "the MCP server %s does not answer the call: %s", s.Name, plain(err)).With(e.Data)
+		if json.Unmarshal(e.Data, &how) == nil && how.transient() {
+			failure = failure.Retry()
+		}
+		return failure
+	} else if e != nil {
 		return &refused{tool.Errorf(tool.CodeExternal, "the MCP server %s refused the call: %s (code %d)", s.Name, plain(err), e.Code).With(e), e}
 	}
 	select { // a call may learn of the end before the connection is told

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -57,9 +58,14 @@ func (r *rawResult) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// rawMethods are those whose answers are wanted as they came.
+var rawMethods = []string{methodListTools, methodCallTool, methodListResources, methodListTemplates,
+	methodReadResource, methodListPrompts, methodGetPrompt, methodComplete}
+
+func isRaw(method string) bool { return slices.Contains(rawMethods, method) }
+
 func addMethods(c *mcp.Client) error {
-	for _, m := range []string{methodListTools, methodCallTool, methodListResources, methodListTemplates,
-		methodReadResource, methodListPrompts, methodGetPrompt, methodComplete} {
+	for _, m := range rawMethods {
 		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](c, aliasPrefix+m); err != nil {
 			return err
 		}

@@ -16,8 +16,9 @@ import (
 // The test binary runs as helve, and as the upstream MCP server of the tests.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"helve":    main,
-		"upstream": upstreamMain,
+		"helve":              main,
+		"upstream":           upstreamMain,
+		"conformance-client": conformanceClient,
 	})
 }
 
