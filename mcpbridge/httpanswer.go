@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -114,6 +115,30 @@ func (t *httpTransport) understood(r *http.Request, resp *http.Response) (*http.
 	}
 	resp.Body.Close()
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(page)), int64(len(page))
+	return resp, nil
+}
+
+// readWhole returns an answer that is one message when all of it is here, lest one
+// that breaks off end the connection.
+func readWhole(r *http.Request, resp *http.Response) (*http.Response, error) {
+	if kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); kind != "application/json" || r.Method != http.MethodPost {
+		return resp, nil
+	}
+	data, err := io.ReadAll(resp.Body)
+	givenUp := r.Context().Err() != nil
+	resp.Body.Close() // which ends the request
+	if err == nil && len(data) > 0 && !json.Valid(data) {
+		err = errors.New("the answer is no JSON")
+	}
+	if err != nil {
+		id := idOf(r)
+		if id == nil || givenUp {
+			return nil, err
+		}
+		resp.StatusCode = http.StatusOK
+		data = refusal(id, httpRefusal, "the answer cannot be read: "+err.Error())
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 	return resp, nil
 }
 

@@ -89,7 +89,7 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		body.left = -1
 	}
 	resp.Body = body
-	return resp, nil
+	return readWhole(r, resp)
 }
 
 // A boundedBody fails when more is read than allowed.
