@@ -163,6 +163,7 @@ type MCPServer struct {
 	OAuth       json.RawMessage     `json:"oauth,omitempty" form:"OAuth" jsonschema:"sign in by OAuth"`
 	Trusted     bool                `json:"trusted,omitempty" jsonschema:"believe the server's annotations"`
 	Disabled    bool                `json:"disabled,omitempty" jsonschema:"known, and not connected"`
+	Eager       bool                `json:"eager,omitempty" jsonschema:"start it at once and keep it running, not when a tool of it is called"`
 	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
 	Timeout     int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
 	Overrides   map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`

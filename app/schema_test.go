@@ -128,7 +128,7 @@ var known = map[string]string{
 	"tools/modules/filesystem/constraints": "allowed_actions blocked_actions max_writes",
 	"tools/capabilities":                   "default_policy max_risk_level grant approve deny hidden hidden_modules approval_timeout rate_limits",
 	"tools/capabilities/grant/0":           "module actions reason pattern",
-	"tools/mcp_servers/s":                  "command args env cwd url headers oauth trusted idle_timeout overrides timeout disabled",
+	"tools/mcp_servers/s":                  "command args env cwd url headers oauth trusted eager idle_timeout overrides timeout disabled",
 	"tools/mcp_servers/s/overrides/t":      "effect risk roles hidden",
 	"tools/channels/c":                     "type config",
 	"security":                             "sandbox taint credentials allow_hosts",

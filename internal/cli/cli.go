@@ -149,7 +149,7 @@ client that you have.`,
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.MarkPersistentFlagFilename("app", "yaml", "yml")
 	root.MarkPersistentFlagDirname("root")
-	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.importCommand(), c.toolsCommand(), c.appCommand(), c.policyCommand(),
+	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.importCommand(), c.toolsCommand(), c.upstreamsCommand(), c.appCommand(), c.policyCommand(),
 		c.auditCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand(), c.watchCommand())
 	return root
 }

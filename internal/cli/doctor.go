@@ -152,10 +152,15 @@ func checkUpstreams(ctx context.Context, a *app.App) []finding {
 	var found []finding
 	for _, u := range a.Upstreams() {
 		if u.Error != "" {
-			found = append(found, failure("mcp "+u.Name, "check its command and environment in the app file", errors.New(u.Error)))
-		} else {
-			found = append(found, ok("mcp "+u.Name, "%d tools, %s", u.Tools, u.State))
+			found = append(found, failure("mcp "+u.Name, "check its command and environment in the app file", fmt.Errorf("%s: %s", u.State, u.Error)))
+			continue
 		}
+		if len(u.LeftOut) > 0 {
+			found = append(found, warning("mcp "+u.Name, "the server must mend them; mcp.list_servers names all of them",
+				"%s, %s; %d more cannot be used, the first: %s", amount(u), u.State, len(u.LeftOut), u.LeftOut[0]))
+			continue
+		}
+		found = append(found, ok("mcp "+u.Name, "%s, %s", amount(u), u.State))
 	}
 	return found
 }

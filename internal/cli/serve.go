@@ -71,9 +71,9 @@ func (c *cli) announceUpstreams(ctx context.Context, a *app.App) {
 	s := c.style(c.out)
 	for _, u := range a.Upstreams() {
 		if u.Error != "" {
-			fmt.Fprintf(c.out, "  %s upstream %s: %s\n", s.bad("✗"), u.Name, cleanText(u.Error))
+			fmt.Fprintf(c.out, "  %s upstream %s: %s: %s\n", s.bad("✗"), u.Name, u.State, cleanText(u.Error))
 		} else {
-			fmt.Fprintf(c.out, "  %s upstream %s (%s): %d tools, %s\n", s.good("✓"), u.Name, u.Transport, u.Tools, u.State)
+			fmt.Fprintf(c.out, "  %s upstream %s (%s): %s, %s\n", s.good("✓"), u.Name, u.Transport, amount(u), u.State)
 		}
 	}
 }
