@@ -35,6 +35,7 @@ type Options struct {
 	Store    string           // postgres://…, "memory", a file; "": helve.db in State
 	Approver guard.Approver   // nil: what would be asked about is denied
 	Secret   func(string) (string, error)
+	Conceal  []string // texts that neither results nor the audit show
 	Log      *slog.Logger
 	Version  string
 	Watchdog []string // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
@@ -54,9 +55,10 @@ type Failure struct {
 type App struct {
 	Config *Config
 	Root   *root.Root
-	Store  store.Store
-	State  string // the folder
+	Store  store.Store // the app's own part
+	State  string      // the folder
 
+	whole store.Store
 	reg   tool.Registry
 	index *search.Index
 	exec  *pipeline.Executor
@@ -70,6 +72,8 @@ type App struct {
 	judges   map[string]guard.Policy // the modules' own policies
 	failures []Failure
 	closers  []func() error
+
+	profiles sync.Map // to which callers are bound, by their text: those of tokens are few
 
 	publishing sync.Mutex // keeps the index in step with the registry
 	indexed    *tool.Set
@@ -87,6 +91,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a := &App{Config: o.Config, opts: o, redactor: guard.NewRedactor(), log: o.Log, index: search.New(search.Options{}), judges: map[string]guard.Policy{}}
 	a.opts.Secret = a.learning(o.Secret)
+	for _, text := range o.Conceal {
+		a.redactor.Learn(text)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -320,9 +327,10 @@ func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
 func (a *App) Tools() *tool.Set { return a.reg.Set() }
 
 // Visible reports whether a caller may know of a tool: the policy must show it,
-// and the profile of the agent that calls, if one does.
+// and the profile to which the caller is bound, and that of the agent that
+// calls, if one does.
 func (a *App) Visible(from tool.Origin, t *tool.Tool) bool {
-	if !a.rules.Visible(from, t) {
+	if !a.rules.Visible(from, t) || !a.allows(from.Profile, t) {
 		return false
 	}
 	if from.Kind == tool.KindMCP || from.Kind == tool.KindCLI || from.Kind.Daemon() {
@@ -364,6 +372,24 @@ func (a *App) MCPServers() *mcpbridge.Upstreams { return a.ups }
 // Upstreams returns the state of the upstream servers.
 func (a *App) Upstreams() []mcpbridge.ServerStatus { return a.ups.Status() }
 
+// SessionsPerUser is how many sessions one user may have at once; 0: nobody said.
+func (a *App) SessionsPerUser() int { return a.Config.Runtime.MaxSessionsPerUser }
+
+// EndSession frees what was kept for a session: no call of it will come.
+func (a *App) EndSession(ctx context.Context, from tool.Origin) error {
+	if l, ok := a.whole.(*lazyStore); ok && !l.opened() {
+		return nil // nothing was kept
+	}
+	return guard.Forget(ctx, store.Sub(a.Store, "results"), from)
+}
+
+// Record writes a call to the audit that does not go through the pipeline,
+// with what came of it: the protocol's own requests that reach an upstream
+// server. The result must be withheld if it fails.
+func (a *App) Record(c *tool.Call, err error) error {
+	return guard.Record(a.audit, a.redactor, time.Now, c, err)
+}
+
 // Close closes the app: upstream servers and modules first, the store last.
 func (a *App) Close() error {
 	var errs []error
@@ -383,9 +409,10 @@ type viewCache struct {
 
 // A viewKey is what a view depends on, beside the set.
 type viewKey struct {
-	mode  inject.Mode
-	kind  tool.Kind
-	agent string
+	mode    inject.Mode
+	kind    tool.Kind
+	agent   string
+	profile string
 }
 
 // View returns what callers of this kind are shown, in a mode or, for "", in
@@ -400,7 +427,7 @@ func (a *App) View(from tool.Origin, mode inject.Mode) inject.View {
 	if a.views.set != set {
 		a.views.set, a.views.views = set, map[viewKey]inject.View{}
 	}
-	key := viewKey{mode, from.Kind, from.Agent}
+	key := viewKey{mode, from.Kind, from.Agent, from.Profile}
 	v, ok := a.views.views[key]
 	if !ok {
 		v = inject.Present(set, a.presentation(from, mode))

@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"regexp"
 	"time"
 )
 
@@ -29,6 +30,11 @@ type Info struct {
 	Icon        string   `json:"icon,omitempty" jsonschema:"a name or an address"`
 	Category    string   `json:"category,omitempty" jsonschema:"the field to which it belongs"`
 }
+
+var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// ValidID reports whether an app may have the id.
+func ValidID(id string) bool { return idForm.MatchString(id) }
 
 // Runtime says how an app runs.
 type Runtime struct {

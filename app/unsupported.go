@@ -13,7 +13,6 @@ var unsupported = []struct {
 	{"runtime.watchers", "watchers are", ""},
 	{"runtime.scheduler", "the scheduler is", ""},
 	{"runtime.triggers", "triggers are", ""},
-	{"runtime.max_sessions_per_user", "limits on sessions are", ""},
 	{"runtime.input", "inputs of one-shot apps are", ""},
 	{"runtime.output", "outputs of one-shot apps are", ""},
 	{"runtime.payload_schema", "payload schemas are", ""},

@@ -58,6 +58,7 @@ var shapes = []shape{
 	{"ya29.", regexp.MustCompile(`\bya29\.[0-9A-Za-z_-]{20,}`)},                                    // Google OAuth
 	{"_live_", regexp.MustCompile(`\b[sr]k_live_[0-9A-Za-z]{16,}`)},                                // Stripe
 	{"npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},                                        // npm
+	{"hlv_", regexp.MustCompile(`\bhlv_[A-Za-z0-9]{8,}_[A-Za-z0-9]{20,}`)},                         // Helve's own
 	{"hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`)},                                           // Hugging Face
 	{"eyJ", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)}, // JWT
 	// A key, or as much as is left of one; a text that only names the header stays.

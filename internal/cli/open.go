@@ -59,7 +59,7 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 	}
 	a, err := app.Open(ctx, app.Options{
 		Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
-		Approver: approver, Secret: secret, Log: c.logger(), Version: version(), Inspect: inspect,
+		Approver: approver, Secret: secret, Conceal: []string{c.conceal}, Log: c.logger(), Version: version(), Inspect: inspect,
 		Watchdog: watchdog(),
 	})
 	if err != nil {
