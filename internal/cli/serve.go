@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -47,6 +48,11 @@ It ends at SIGINT or SIGTERM, when the calls under way have finished.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.token == "" {
 				s.token = os.Getenv("HELVE_TOKEN")
+			}
+			for _, file := range args {
+				if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+					return usage("there is no app file %s", file)
+				}
 			}
 			s.files = args
 			if c.appFile != "" {
