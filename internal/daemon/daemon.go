@@ -82,6 +82,11 @@ func Listen(o Options) (*Daemon, error) {
 	if d.listener, err = net.Listen("tcp", o.Addr); err != nil {
 		return nil, fmt.Errorf("%w; choose another address with --addr (port 0 takes a free one)", err)
 	}
+	for _, h := range d.hosts { // so that the lists are ready when they are asked for
+		for _, mode := range Views() {
+			h.handler("", mode)
+		}
+	}
 	d.server = &http.Server{Handler: d.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: quietTime, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
 	return d, nil
