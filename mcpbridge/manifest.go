@@ -192,16 +192,14 @@ func inputSchema(raw json.RawMessage, fit bool) (*schema.Schema, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = emptyObject
 	}
-	if !fit {
-		var top struct {
-			Type json.RawMessage `json:"type"`
-		}
-		if err := json.Unmarshal(raw, &top); err != nil {
-			return nil, fmt.Errorf("inputSchema: is not an object")
-		}
-		if top.Type != nil && string(top.Type) != `"object"` {
-			return nil, fmt.Errorf("inputSchema: the type is %s; arguments are objects", cut(string(top.Type), 60))
-		}
+	var top struct {
+		Type json.RawMessage `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &top); err != nil {
+		return nil, fmt.Errorf("inputSchema: is not an object")
+	}
+	if top.Type != nil && string(top.Type) != `"object"` {
+		return nil, fmt.Errorf("inputSchema: the type is %s; arguments are objects", cut(string(top.Type), 60))
 	}
 	in, err := usable(raw, fit)
 	if err != nil {
@@ -210,17 +208,20 @@ func inputSchema(raw json.RawMessage, fit bool) (*schema.Schema, error) {
 	return in, nil
 }
 
-// usable returns a schema that compiles, which is looked at only if it is not
-// known to be fit.
+// usable returns a schema that compiles. It is compiled apart, so that what is
+// never called stays small, and only if it is not known to be fit.
 func usable(raw json.RawMessage, fit bool) (*schema.Schema, error) {
-	s, err := schema.Parse(raw)
-	if err == nil && !fit {
-		err = s.Check()
+	if fit {
+		return schema.Parse(raw)
+	}
+	trial, err := schema.Parse(raw)
+	if err == nil {
+		err = trial.Compile()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return schema.Parse(raw)
 }
 
 func orElse(s, other string) string {
