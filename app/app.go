@@ -27,22 +27,18 @@ import (
 
 // Options say what to open and where.
 type Options struct {
-	Config     *Config          // nil: Default()
-	File       string           // the app file, which no call may write; "": none
-	Modules    []*module.Module // those that there are
-	Root       string           // the folder that calls may touch
-	State      string           // the folder of what outlives the process; "": .helve in the root
-	Store      string           // postgres://…, "memory", a file; "": helve.db in State
-	Approver   guard.Approver   // nil: what would be asked about is denied
-	Secret     func(string) (string, error)
-	Log        *slog.Logger
-	Version    string
-	Middleware []*guard.MiddlewareKind // what the file may declare beside guard.MiddlewareKinds
-	Watchdog   []string                // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
-
-	// Sessions remember what sessions did; give the same to an app that takes
-	// the place of another. Nil: the app has its own.
-	Sessions *guard.Sessions
+	Config   *Config          // nil: Default()
+	File     string           // the app file, which no call may write; "": none
+	Modules  []*module.Module // those that there are
+	Root     string           // the folder that calls may touch
+	State    string           // the folder of what outlives the process; "": .helve in the root
+	Store    string           // postgres://…, "memory", a file; "": helve.db in State
+	Approver guard.Approver   // nil: what would be asked about is denied
+	Secret   func(string) (string, error)
+	Conceal  []string // texts that neither results nor the audit show
+	Log      *slog.Logger
+	Version  string
+	Watchdog []string // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
 
 	// Inspect opens the app only to be looked at: nothing is written, and
 	// calls are refused.
@@ -59,9 +55,10 @@ type Failure struct {
 type App struct {
 	Config *Config
 	Root   *root.Root
-	Store  store.Store
-	State  string // the folder
+	Store  store.Store // the app's own part
+	State  string      // the folder
 
+	whole store.Store
 	reg   tool.Registry
 	index *search.Index
 	exec  *pipeline.Executor
@@ -72,10 +69,11 @@ type App struct {
 	ups   *mcpbridge.Upstreams
 
 	redactor *guard.Redactor
-	changes  *guard.Changes
 	judges   map[string]guard.Policy // the modules' own policies
 	failures []Failure
 	closers  []func() error
+
+	profiles sync.Map // to which callers are bound, by their text: those of tokens are few
 
 	publishing sync.Mutex // keeps the index in step with the registry
 	indexed    *tool.Set
@@ -93,6 +91,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a := &App{Config: o.Config, opts: o, redactor: guard.NewRedactor(), log: o.Log, index: search.New(search.Options{}), judges: map[string]guard.Policy{}}
 	a.opts.Secret = a.learning(o.Secret)
+	for _, text := range o.Conceal {
+		a.redactor.Learn(text)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -173,16 +174,10 @@ func (a *App) openPipeline(context.Context) error {
 	}
 	rules.Module = func(c *tool.Call) guard.Policy { return a.judges[c.Tool.ModuleName()] }
 	a.rules = rules
-	middleware, err := a.middlewares()
-	if err != nil {
-		return err
-	}
 	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
 		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Root: a.Root, Egress: policy,
 		Policies: []guard.Policy{rules.Judge}, Approver: a.opts.Approver,
-		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
-		Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
-		Limiter: a.limiter(), Middleware: middleware, Changes: a.changes,
+		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor,
 	})...)
 	return nil
 }
@@ -332,9 +327,10 @@ func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
 func (a *App) Tools() *tool.Set { return a.reg.Set() }
 
 // Visible reports whether a caller may know of a tool: the policy must show it,
-// and the profile of the agent that calls, if one does.
+// and the profile to which the caller is bound, and that of the agent that
+// calls, if one does.
 func (a *App) Visible(from tool.Origin, t *tool.Tool) bool {
-	if !a.rules.Visible(from, t) {
+	if !a.rules.Visible(from, t) || !a.allows(from.Profile, t) {
 		return false
 	}
 	if from.Kind == tool.KindMCP || from.Kind == tool.KindCLI || from.Kind.Daemon() {
@@ -376,6 +372,24 @@ func (a *App) MCPServers() *mcpbridge.Upstreams { return a.ups }
 // Upstreams returns the state of the upstream servers.
 func (a *App) Upstreams() []mcpbridge.ServerStatus { return a.ups.Status() }
 
+// SessionsPerUser is how many sessions one user may have at once; 0: nobody said.
+func (a *App) SessionsPerUser() int { return a.Config.Runtime.MaxSessionsPerUser }
+
+// EndSession frees what was kept for a session: no call of it will come.
+func (a *App) EndSession(ctx context.Context, from tool.Origin) error {
+	if l, ok := a.whole.(*lazyStore); ok && !l.opened() {
+		return nil // nothing was kept
+	}
+	return guard.Forget(ctx, store.Sub(a.Store, "results"), from)
+}
+
+// Record writes a call to the audit that does not go through the pipeline,
+// with what came of it: the protocol's own requests that reach an upstream
+// server. The result must be withheld if it fails.
+func (a *App) Record(c *tool.Call, err error) error {
+	return guard.Record(a.audit, a.redactor, time.Now, c, err)
+}
+
 // Close closes the app: upstream servers and modules first, the store last.
 func (a *App) Close() error {
 	var errs []error
@@ -395,9 +409,10 @@ type viewCache struct {
 
 // A viewKey is what a view depends on, beside the set.
 type viewKey struct {
-	mode  inject.Mode
-	kind  tool.Kind
-	agent string
+	mode    inject.Mode
+	kind    tool.Kind
+	agent   string
+	profile string
 }
 
 // View returns what callers of this kind are shown, in a mode or, for "", in
@@ -412,7 +427,7 @@ func (a *App) View(from tool.Origin, mode inject.Mode) inject.View {
 	if a.views.set != set {
 		a.views.set, a.views.views = set, map[viewKey]inject.View{}
 	}
-	key := viewKey{mode, from.Kind, from.Agent}
+	key := viewKey{mode, from.Kind, from.Agent, from.Profile}
 	v, ok := a.views.views[key]
 	if !ok {
 		v = inject.Present(set, a.presentation(from, mode))

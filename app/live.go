@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -83,6 +84,9 @@ func (l *Live) Check(ctx context.Context) error {
 	}
 	l.seen = d
 	next, err := l.open(ctx)
+	if id := l.App().Config.App.ID; err == nil && next.Config.App.ID != id {
+		err = errors.Join(fmt.Errorf("its app_id is now %q and was %q, by which clients and what is kept for them know it; end the app and start it anew", next.Config.App.ID, id), next.Close())
+	}
 	if err != nil {
 		l.log.Error("the app file has changed and is bad; the app goes on as it was", "error", err)
 		return err

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -31,21 +32,85 @@ func (a *Agent) hasModule(t *tool.Tool) bool {
 }
 
 // inProfile reads a profile: groups grant, +tool adds, -tool takes away; the
-// last two beat the groups. A profile without a group grants what is not taken away.
+// last two beat the groups. A profile that only takes away grants the rest.
 func (a *Agent) inProfile(t *tool.Tool) bool {
-	groups, granted := false, false
+	grants, granted := false, false
 	for _, p := range a.Profile {
 		switch {
 		case p == "+"+t.Name:
 			return true
 		case p == "-"+t.Name:
 			return false
-		case !strings.HasPrefix(p, "+") && !strings.HasPrefix(p, "-"):
-			groups = true
+		case !strings.HasPrefix(p, "-"):
+			grants = true
 			granted = granted || p == string(t.GroupName())
 		}
 	}
-	return granted || !groups
+	return granted || !grants
+}
+
+// A Profile bounds what a caller may use of an app: rights are what both allow.
+type Profile struct {
+	text  string
+	agent *Agent // whose modules and profile hold; nil: nothing is allowed
+}
+
+// Profile reads a profile: the id of one of the app's agents, whose modules and
+// profile then hold, or what agents have as their profile, separated by commas:
+// groups, +TOOL and -TOOL. A name of a group is never an agent's. The error
+// says what is neither.
+func (c *Config) Profile(text string) (*Profile, error) {
+	if a := c.agent(text); a != nil && !isGroup(text) {
+		return &Profile{text, a}, nil
+	}
+	items, err := ProfileItems(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w; or the id of an agent of the app %s", err, c.App.ID)
+	}
+	return &Profile{text, &Agent{Profile: items}}, nil
+}
+
+// ProfileItems reads the items of a profile, separated by commas or spaces.
+func ProfileItems(text string) ([]string, error) {
+	items := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(items) == 0 {
+		return nil, fmt.Errorf("profile %q: it is empty", text)
+	}
+	for _, it := range items {
+		if named := strings.TrimLeft(it, "+-"); named != it && len(named) == len(it)-1 && named != "" || isGroup(it) {
+			continue
+		}
+		return nil, fmt.Errorf("profile %q: %q is neither a group (%s) nor +TOOL or -TOOL", text, it, groupNames())
+	}
+	return items, nil
+}
+
+func isGroup(name string) bool { return slices.Contains(tool.Groups(), tool.Group(name)) }
+
+func groupNames() string {
+	var names []string
+	for _, g := range tool.Groups() {
+		names = append(names, string(g))
+	}
+	return strings.Join(names, ", ")
+}
+
+// allows reports whether a caller that is bound to a profile ("": to none) may
+// know of a tool. What cannot be read allows nothing.
+func (a *App) allows(profile string, t *tool.Tool) bool {
+	if profile == "" {
+		return true
+	}
+	known, ok := a.profiles.Load(profile)
+	if !ok {
+		p, err := a.Config.Profile(profile)
+		if err != nil {
+			p = &Profile{text: profile}
+		}
+		known, _ = a.profiles.LoadOrStore(profile, p)
+	}
+	agent := known.(*Profile).agent
+	return agent != nil && agent.grants(t)
 }
 
 // agent returns the agent of that id, nil if there is none.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -192,28 +194,62 @@ func expandAny(v any, secret func(string) (string, error)) (_ any, err error) {
 	return v, nil
 }
 
+// openStore opens the app's part of its store: apps may share a database.
 func (a *App) openStore(ctx context.Context) error {
-	switch url := a.opts.Store; {
-	case url == "memory" || url == "" && a.opts.Inspect:
-		a.Store = new(mem.Store)
-	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
-		s, err := postgres.Open(ctx, url)
-		if err != nil {
-			return err
-		}
-		a.Store = s
-	default:
-		file := strings.TrimPrefix(url, "sqlite://")
-		if file == "" {
-			file = filepath.Join(a.State, "helve.db")
-		}
-		if strings.Contains(file, "://") {
-			return fmt.Errorf("store %s: want postgres://…, a file, or memory", url)
-		}
-		a.Store = &lazyStore{open: func(ctx context.Context) (store.Store, error) { return sqlite.Open(ctx, file) }}
+	url := a.opts.Store
+	if url == "" && a.opts.Inspect {
+		url = "memory"
 	}
-	a.closers = append(a.closers, a.Store.Close)
+	whole, err := OpenStore(ctx, url, a.State)
+	if err != nil {
+		return err
+	}
+	a.keepStore(whole)
 	return nil
+}
+
+func (a *App) keepStore(whole store.Store) {
+	a.whole, a.Store = whole, store.Sub(whole, "apps/"+a.Config.App.ID)
+	a.closers = append(a.closers, whole.Close)
+}
+
+// OpenStore opens the store that url names: postgres://…, "memory", or a file;
+// "": helve.db in the folder state. A file is opened, or made, on first use.
+func OpenStore(ctx context.Context, url, state string) (store.Store, error) {
+	switch {
+	case url == "memory":
+		return new(mem.Store), nil
+	case strings.HasPrefix(url, "postgres://"), strings.HasPrefix(url, "postgresql://"):
+		return postgres.Open(ctx, url)
+	}
+	file := strings.TrimPrefix(url, "sqlite://")
+	if file == "" {
+		file = filepath.Join(state, "helve.db")
+	}
+	if strings.Contains(file, "://") {
+		return nil, fmt.Errorf("store %s: want postgres://…, a file, or memory", url)
+	}
+	return &lazyStore{file: file, open: func(ctx context.Context) (store.Store, error) { return sqlite.Open(ctx, file) }}, nil
+}
+
+// IfThere returns s as a store that is empty until something was written to
+// its file: reading makes no file.
+func IfThere(s store.Store) store.Store {
+	if l, ok := s.(*lazyStore); ok {
+		return ifThere{l}
+	}
+	return s
+}
+
+type ifThere struct{ *lazyStore }
+
+func (s ifThere) View(ctx context.Context, fn func(store.Reader) error) error {
+	if !s.opened() {
+		if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) {
+			return new(mem.Store).View(ctx, fn)
+		}
+	}
+	return s.lazyStore.View(ctx, fn)
 }
 
 // manifestStore returns the store of what upstream servers listed. An app that
@@ -230,9 +266,9 @@ func (a *App) manifestStore() store.Store {
 	if _, err := os.Stat(file); err != nil {
 		return readOnly{a.Store}
 	}
-	s := &lazyStore{open: func(ctx context.Context) (store.Store, error) { return sqlite.Open(ctx, file) }}
+	s := &lazyStore{file: file, open: func(ctx context.Context) (store.Store, error) { return sqlite.Open(ctx, file) }}
 	a.closers = append(a.closers, s.Close)
-	return readOnly{s}
+	return readOnly{store.Sub(s, "apps/"+a.Config.App.ID)}
 }
 
 // A readOnly store forgets what is written to it.
@@ -243,6 +279,7 @@ func (readOnly) Update(context.Context, func(store.Writer) error) error { return
 // A lazyStore opens its store on first use: most sessions never need one, and
 // starting should not wait for it.
 type lazyStore struct {
+	file string
 	open func(context.Context) (store.Store, error)
 
 	mu     sync.Mutex
@@ -264,6 +301,13 @@ func (l *lazyStore) get(ctx context.Context) (store.Store, error) {
 		l.s = s
 	}
 	return l.s, nil
+}
+
+// opened reports whether it was used.
+func (l *lazyStore) opened() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.s != nil
 }
 
 func (l *lazyStore) View(ctx context.Context, fn func(store.Reader) error) error {

@@ -35,6 +35,33 @@ func Audit(log *audit.Log, redact *Redactor, now func() time.Time) pipeline.Stag
 	}
 }
 
+// Record writes down a call that does not go through a pipeline, and what came
+// of it. A *tool.Error that refuses, or says that nothing was found, counts as a denial. A nil log
+// writes nothing.
+func Record(log *audit.Log, redact *Redactor, now func() time.Time, call *tool.Call, err error) error {
+	if log == nil {
+		return nil
+	}
+	c := *call
+	c.Trail = &tool.Trail{Decision: tool.Allow}
+	res := new(tool.Result)
+	if err != nil {
+		res.Err = tool.AsError(err)
+		switch {
+		case res.Err.Code == tool.CodeNotFound:
+			c.Trail.Deny("resolve", res.Err)
+		case res.Err.Code.Refusal():
+			c.Trail.Deny("visible", res.Err)
+		}
+	}
+	e := entryOf(&c, res, redact)
+	e.Time = now()
+	if lost := log.Append(e); lost != nil {
+		return tool.Errorf(tool.CodeRuntime, "the result of %s is withheld because the call could not be written to the audit log: %v", c.Name, lost)
+	}
+	return nil
+}
+
 func entryOf(c *tool.Call, res *tool.Result, redact *Redactor) *audit.Entry {
 	e := &audit.Entry{
 		App: c.From.App, Agent: c.From.Agent, Session: c.From.Session, User: c.From.User, Kind: string(c.From.Kind),

@@ -3,6 +3,10 @@ package guard
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,6 +23,10 @@ const DefaultMaxResult = 10_000
 // Spilled holds the results that were too long to be shown whole, by id.
 const Spilled = store.Bucket[Spill]("spilled")
 
+// spilledOf tells which results were spilled by a session: keys are the
+// session's and the result's id.
+const spilledOf = "spilled_of"
+
 // A Spill is a result that was too long to be shown whole. Only its own
 // session, of its own app and user, may read it.
 type Spill struct {
@@ -31,6 +39,46 @@ type Spill struct {
 // Readable reports whether a caller may read the spill.
 func (s *Spill) Readable(from tool.Origin) bool {
 	return s.App == from.App && s.User == from.User && s.Session == from.Session
+}
+
+// sessionKey begins the keys of what a session has in an index.
+func sessionKey(app, user, session string) string {
+	sum := sha256.Sum256([]byte(app + "\x00" + user + "\x00" + session))
+	return hex.EncodeToString(sum[:16]) + "/"
+}
+
+func (s *Spill) key(id string) string { return sessionKey(s.App, s.User, s.Session) + id }
+
+// forgetAtOnce bounds what one transaction of Forget deletes.
+const forgetAtOnce = 200
+
+// Forget deletes what was spilled by the session of that origin.
+func Forget(ctx context.Context, spill store.Store, from tool.Origin) error {
+	prefix := sessionKey(from.App, from.User, from.Session)
+	for {
+		var keys []string
+		if err := spill.View(ctx, func(r store.Reader) error {
+			keys = nil
+			for key := range r.Scan(spilledOf, prefix) {
+				if keys = append(keys, key); len(keys) == forgetAtOnce {
+					break
+				}
+			}
+			return nil
+		}); err != nil || len(keys) == 0 {
+			return err
+		}
+		if err := spill.Update(ctx, func(w store.Writer) error {
+			for _, key := range keys {
+				if err := errors.Join(w.Delete(spilledOf, key), Spilled.Delete(w, strings.TrimPrefix(key, prefix))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
 }
 
 // Truncate returns the stage that holds a result's text to most characters
@@ -136,6 +184,9 @@ func keep(ctx context.Context, c *tool.Call, whole string, spill store.Store, no
 		if err := prune(w, now); err != nil {
 			return err
 		}
+		if err := w.Put(spilledOf, s.key(id), nil); err != nil {
+			return err
+		}
 		return Spilled.Put(w, id, s)
 	})
 }
@@ -152,16 +203,19 @@ const (
 
 // prune deletes the oldest results that are past their age.
 func prune(w store.Writer, now time.Time) error {
-	var old []string
+	type entry struct{ id, key string }
+	var old []entry
 	first := spillID(now.Add(-spillAge))
-	for id := range w.Scan(string(Spilled), "r_") {
+	for id, data := range w.Scan(string(Spilled), "r_") {
 		if id >= first || len(old) == pruneAtOnce {
 			break
 		}
-		old = append(old, id)
+		var s Spill
+		_ = json.Unmarshal(data, &s) // what cannot be read goes, too
+		old = append(old, entry{id, s.key(id)})
 	}
-	for _, id := range old {
-		if err := w.Delete(string(Spilled), id); err != nil {
+	for _, e := range old {
+		if err := errors.Join(w.Delete(string(Spilled), e.id), w.Delete(spilledOf, e.key)); err != nil {
 			return err
 		}
 	}

@@ -73,7 +73,7 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 func (e *endpoint) calling(ctx context.Context, req mcp.Request) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stops := []func() bool{context.AfterFunc(e.s.life, cancel)}
-	if _, http := e.user(req); http != nil {
+	if http, _ := e.request(req); http != nil {
 		http.calling.Store(true)
 		// A response cannot be delivered later.
 		stops = append(stops, context.AfterFunc(http.ctx, cancel))
@@ -88,13 +88,23 @@ func (e *endpoint) calling(ctx context.Context, req mcp.Request) (_ context.Cont
 
 // originOf says on whose behalf a request is made.
 func originOf[P mcp.Params](e *endpoint, req *mcp.ServerRequest[P]) tool.Origin {
-	user, _ := e.user(req)
-	from := tool.Origin{App: e.s.opts.App, Session: req.Session.ID(), User: user, Kind: tool.KindMCP}
-	if from.Session == "" {
-		from.Session = "stateless:" + user
+	who := Caller{User: localUser}
+	switch r, http := e.request(req); {
+	case r != nil:
+		who = r.caller
+	case http: // it is over: what is left of it is done for nobody else
+		who = Caller{User: nobody}
+		if h := e.sessions.get(req.Session.ID()); h != nil {
+			who = h.caller
+		}
 	}
-	if info := req.ClientInfo(); info != nil {
+	from := tool.Origin{App: e.s.opts.App, Session: req.Session.ID(), User: who.User, Profile: e.s.opts.Profile, Kind: tool.KindMCP}
+	info := req.ClientInfo()
+	if info != nil {
 		from.Agent = info.Name
+	}
+	if from.Session == "" {
+		from.Session = stateless(who, info)
 	}
 	return from
 }

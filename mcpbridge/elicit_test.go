@@ -73,21 +73,26 @@ func TestServersAskClients(t *testing.T) {
 
 func TestNobodyElseIsAsked(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
-	h, _ := gateway(t, nil, rename(serveHTTP(t, sdkServer(func(s *mcp.Server) {
-		asksByItself(s)
-		s.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)},
-			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				close(begun)
-				<-end
-				return &mcp.CallToolResult{}, nil
-			})
-	}), false), "old"))
-	asked := make(chan struct{}, 2)
-	o := &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		asked <- struct{}{}
-		return &mcp.ElicitResult{Action: "decline"}, nil
-	}}
-	ann, bob := h.pipe(t, "", o, "2025-11-25"), h.pipe(t, "", o, "2025-11-25")
+	server := func() *mcp.Server {
+		return sdkServer(func(s *mcp.Server) {
+			asksByItself(s)
+			s.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					close(begun)
+					<-end
+					return &mcp.CallToolResult{}, nil
+				})
+		})
+	}
+	h, _ := gateway(t, nil, rename(serveOld(t, server(), "/sse"), "old"), rename(serveHTTP(t, server(), false), "web"))
+	asked := make(chan string, 2)
+	as := func(name string) *mcp.ClientOptions {
+		return &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked <- name
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		}}
+	}
+	ann, bob := h.pipe(t, "", as("ann"), "2025-11-25"), h.pipe(t, "", as("bob"), "2025-11-25")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -102,8 +107,23 @@ func TestNobodyElseIsAsked(t *testing.T) {
 	if len(asked) > 0 {
 		t.Error("somebody was asked")
 	}
-	if got := text(call(t, bob, "mcp__old__get_name", nil)); got != "decline <nil>" {
+	if got := text(call(t, bob, "mcp__old__get_name", nil)); got != "decline <nil>" || <-asked != "bob" {
 		t.Errorf("alone: %q", got)
+	}
+	// Where every call has a stream of its own, it is known whose question it is.
+	begun, end, done = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ann.CallTool(context.Background(), &mcp.CallToolParams{Name: "mcp__web__wait"})
+	}()
+	<-begun
+	if got := text(call(t, bob, "mcp__web__get_name", nil)); got != "decline <nil>" || <-asked != "bob" {
+		t.Errorf("on a stream of its own: %q", got)
+	}
+	close(end)
+	<-done
+	if len(asked) > 0 {
+		t.Error("somebody else was asked")
 	}
 }
 

@@ -136,21 +136,19 @@ func (e *endpoint) log(ev event) {
 		p.Logger += "/" + printable(ev.log.Logger)
 	}
 	for session := range e.server.Sessions() {
-		from := tool.Origin{App: e.s.opts.App, Session: session.ID(), User: e.owners.of(session.ID()), Kind: tool.KindMCP}
+		from := e.originOf(session)
 		if e.s.opts.Shows == nil || e.s.opts.Shows(from, ev.server.Name) {
 			_ = session.Log(e.s.life, &p) // a client that is gone misses nothing
 		}
 	}
 }
 
-// of returns the user who began a session.
-func (o *owners) of(session string) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if user, known := o.by[session]; known {
-		return user
+// originOf says on whose behalf a session is told something.
+func (e *endpoint) originOf(session *mcp.ServerSession) tool.Origin {
+	if h := e.sessions.get(session.ID()); h != nil {
+		return h.from
 	}
-	return localUser
+	return tool.Origin{App: e.s.opts.App, Session: session.ID(), User: localUser, Profile: e.s.opts.Profile, Kind: tool.KindMCP}
 }
 
 // level notes from which level on clients want logs ("": nothing new), and
@@ -220,9 +218,18 @@ func (e *endpoint) subscribe(ctx context.Context, req *mcp.SubscribeRequest) err
 	if !ok {
 		from = originOf(e, req)
 	}
+	err := e.follow(ctx, from, req)
+	told := e.note(from, "resources/subscribe", watching{req.Params.URI}, err)
+	if err == nil && told != nil { // it could not be written down
+		e.unfollow(req.Session, req.Params.URI)
+	}
+	return told
+}
+
+func (e *endpoint) follow(ctx context.Context, from tool.Origin, req *mcp.SubscribeRequest) error {
 	s, own, err := survey(ctx, e.visible(from, readTool), false).find(req.Params.URI)
 	if err != nil {
-		return err
+		return unfound{err}
 	}
 	if err := s.watch(ctx, own); err != nil {
 		return onWire(tool.AsError(err))
@@ -251,17 +258,25 @@ func (e *endpoint) subscribe(ctx context.Context, req *mcp.SubscribeRequest) err
 }
 
 // unsubscribe ends what subscribe began.
-func (e *endpoint) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
+func (e *endpoint) unsubscribe(ctx context.Context, req *mcp.UnsubscribeRequest) error {
+	from, ok := ctx.Value(listenerKey{}).(tool.Origin)
+	if !ok {
+		from = originOf(e, req)
+	}
+	e.unfollow(req.Session, req.Params.URI)
+	return e.note(from, "resources/unsubscribe", watching{req.Params.URI}, nil)
+}
+
+func (e *endpoint) unfollow(session *mcp.ServerSession, uri string) {
 	f := &e.follows
 	f.mu.Lock()
-	who := followed{req.Session, req.Params.URI}
+	who := followed{session, uri}
 	at, known := f.all[who]
 	delete(f.all, who)
 	f.mu.Unlock()
 	if known {
 		e.unwatch(at)
 	}
-	return nil
 }
 
 // forget ends all that a session follows.

@@ -129,12 +129,8 @@ func withBindings(ctx context.Context, all []binding) context.Context {
 
 // rename gives a request of ours the name that the server knows, and the
 // headers that go with it.
-func rename(r *http.Request) error {
-	method, ours := strings.CutPrefix(r.Header.Get(methodHeader), aliasPrefix)
-	if ours {
-		r.Header.Set(methodHeader, method)
-	}
-	if r.Body == nil || r.Method != http.MethodPost {
+func (t *httpTransport) rename(r *http.Request) error {
+	if r.Body == nil || r.Method != http.MethodPost || r.Context().Value(completeKey{}) != nil {
 		return nil
 	}
 	body, err := io.ReadAll(r.Body)
@@ -143,14 +139,26 @@ func rename(r *http.Request) error {
 		return err
 	}
 	// The library writes the method before the parameters.
-	body = bytes.Replace(body, []byte(`"method":"`+aliasPrefix), []byte(`"method":"`), 1)
+	alias := []byte(`"method":"` + aliasPrefix)
+	ours := bytes.Contains(body, alias)
+	if ours {
+		body = bytes.Replace(body, alias, []byte(`"method":"`), 1)
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	if ours {
-		return addHeaders(r, body)
+		return t.addHeaders(r, body)
 	}
 	return nil
+}
+
+type completeKey struct{}
+
+// withoutLibrary tells the transport that a request did not come through the
+// library, and is complete.
+func withoutLibrary(ctx context.Context) context.Context {
+	return context.WithValue(ctx, completeKey{}, true)
 }
 
 const (
@@ -158,25 +166,39 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-func addHeaders(r *http.Request, body []byte) error {
+func (t *httpTransport) addHeaders(r *http.Request, body []byte) error {
 	var msg struct {
-		Method string    `json:"method"`
-		Params rawParams `json:"params"`
+		Method string `json:"method"`
+		Params struct {
+			rawParams
+			Meta map[string]json.RawMessage `json:"_meta"`
+		} `json:"params"`
 	}
 	if err := json.Unmarshal(body, &msg); err != nil {
 		return err
 	}
+	t.direct.learn(r, msg.Params.Meta)
+	method, named := strings.CutPrefix(r.Header.Get(methodHeader), aliasPrefix)
+	if !named {
+		return nil
+	}
+	r.Header.Set(methodHeader, method)
 	switch msg.Method {
 	case methodCallTool, methodGetPrompt:
 		r.Header.Set(nameHeader, headerValue(msg.Params.Name))
 	case methodReadResource:
 		r.Header.Set(nameHeader, headerValue(msg.Params.URI))
 	}
+	setBindings(r, msg.Params.Arguments)
+	return nil
+}
+
+// setBindings repeats arguments in the headers that their schema names.
+func setBindings(r *http.Request, args json.RawMessage) {
 	all, _ := r.Context().Value(bindingsKey{}).([]binding)
 	for _, b := range all {
-		if v, ok := b.value(msg.Params.Arguments); ok {
+		if v, ok := b.value(args); ok {
 			r.Header.Set(b.header, v)
 		}
 	}
-	return nil
 }

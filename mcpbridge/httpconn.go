@@ -23,6 +23,7 @@ type httpTransport struct {
 	url     *url.URL
 	headers map[string]string
 	absent  atomic.Bool   // the server says that it has no such transport
+	direct  *direct       // nil: none
 	wait    time.Duration // for the first byte of a stream of the server's own news
 }
 
@@ -67,7 +68,7 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, value := range t.headers {
 		r.Header.Set(name, value)
 	}
-	if err := rename(r); err != nil {
+	if err := t.rename(r); err != nil {
 		cancel()
 		return nil, err
 	}

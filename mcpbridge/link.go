@@ -26,6 +26,8 @@ type link struct {
 	changed chan struct{} // the list of tools has changed
 	proc    *process      // nil: the server is not ours
 	kill    func()        // ends the connection at once
+	direct  *direct       // nil: only the library speaks to the server
+	owner   *upstream
 
 	mu       sync.Mutex
 	err      error // why it ended
@@ -40,15 +42,10 @@ const stopTimeout = 3 * time.Second
 // dialBy connects to the server, over the older transport of HTTP or else the
 // newer one, and negotiates the protocol. Without web it is run.
 func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*link, error) {
-	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Content){}}
+	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Content){}, owner: s}
 	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, s.hears(&mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-			select {
-			case l.changed <- struct{}{}:
-			default:
-			}
-		},
+		Capabilities:                &mcp.ClientCapabilities{},
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.stale() },
 		ElicitationHandler:          l.elicited,
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },
 	}))
@@ -113,6 +110,10 @@ func (l *link) adopt(session *mcp.ClientSession) {
 func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transport, error) {
 	if web != nil {
 		l.kill = web.close
+		if !old {
+			web.direct = &direct{url: s.URL, client: web.client()}
+			l.direct = web.direct
+		}
 		return web.transport(s.URL, old), nil
 	}
 	p, err := start(s.Upstream, s.o.Root, s.keeper, s.log)
@@ -219,7 +220,20 @@ func (l *link) call(ctx context.Context, method string, p rawParams, progress fu
 		defer done()
 		p.Meta = mcp.Meta{"progressToken": token}
 	}
+	if method == methodCallTool {
+		if raw, err := l.direct.call(ctx, l, p); err != errLibrary {
+			return raw, err
+		}
+	}
 	return callRaw(ctx, l.session, method, p)
+}
+
+// stale notes that the list of tools has changed.
+func (l *link) stale() {
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
 }
 
 // follow passes on the progress that the server reports under the token.

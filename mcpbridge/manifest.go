@@ -192,14 +192,16 @@ func inputSchema(raw json.RawMessage, fit bool) (*schema.Schema, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = emptyObject
 	}
-	var top struct {
-		Type json.RawMessage `json:"type"`
-	}
-	if err := json.Unmarshal(raw, &top); err != nil {
-		return nil, fmt.Errorf("inputSchema: is not an object")
-	}
-	if top.Type != nil && string(top.Type) != `"object"` {
-		return nil, fmt.Errorf("inputSchema: the type is %s; arguments are objects", cut(string(top.Type), 60))
+	if !fit {
+		var top struct {
+			Type json.RawMessage `json:"type"`
+		}
+		if err := json.Unmarshal(raw, &top); err != nil {
+			return nil, fmt.Errorf("inputSchema: is not an object")
+		}
+		if top.Type != nil && string(top.Type) != `"object"` {
+			return nil, fmt.Errorf("inputSchema: the type is %s; arguments are objects", cut(string(top.Type), 60))
+		}
 	}
 	in, err := usable(raw, fit)
 	if err != nil {
@@ -208,20 +210,17 @@ func inputSchema(raw json.RawMessage, fit bool) (*schema.Schema, error) {
 	return in, nil
 }
 
-// usable returns a schema that compiles. It is compiled apart, so that what is
-// never called stays small, and only if it is not known to be fit.
+// usable returns a schema that compiles, which is looked at only if it is not
+// known to be fit.
 func usable(raw json.RawMessage, fit bool) (*schema.Schema, error) {
-	if fit {
-		return schema.Parse(raw)
-	}
-	trial, err := schema.Parse(raw)
-	if err == nil {
-		err = trial.Compile()
+	s, err := schema.Parse(raw)
+	if err == nil && !fit {
+		err = s.Check()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return schema.Parse(raw)
+	return s, nil
 }
 
 func orElse(s, other string) string {

@@ -520,18 +520,27 @@ func (e *endpoint) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.
 	}
 	ctx, done := e.calling(ctx, req)
 	defer done()
-	from, ref := originOf(e, req), *req.Params.Ref
+	from := originOf(e, req)
+	out, err := e.completed(ctx, from, req)
+	if err := e.note(from, methodComplete, map[string]any{"ref": req.Params.Ref, "argument": req.Params.Argument}, err); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (e *endpoint) completed(ctx context.Context, from tool.Origin, req *mcp.CompleteRequest) (mcp.Result, error) {
+	ref := *req.Params.Ref
 	var s *upstream
 	if ref.Type == "ref/prompt" {
 		p, err := promptsOf(ctx, e.visible(from, getTool), false).find(ref.Name)
 		if err != nil {
-			return nil, err
+			return nil, unfound{err}
 		}
 		s, ref.Name = p.server, p.name
 	} else {
 		var err error
 		if s, ref.URI, err = survey(ctx, e.visible(from, readTool), false).find(ref.URI); err != nil {
-			return nil, err
+			return nil, unfound{err}
 		}
 	}
 	raw, err := s.call(ctx, methodComplete, rawParams{Ref: &ref, Argument: &req.Params.Argument, Context: req.Params.Context}, nil)
@@ -576,6 +585,9 @@ func (e *endpoint) serveOffers(ctx context.Context, method string, req mcp.Reque
 	case *mcp.SubscriptionsListenRequest:
 		ctx = e.listening(ctx, r)
 	case *mcp.ServerRequest[*mcp.SetLoggingLevelParams]:
+		if err := e.note(originOf(e, r), method, r.Params, nil); err != nil {
+			return nil, err
+		}
 		e.setLevel(r.Params.Level)
 	}
 	res, err := next(ctx, method, req)

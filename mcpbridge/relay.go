@@ -172,12 +172,18 @@ func (s *upstream) hears(o *mcp.ClientOptions) *mcp.ClientOptions {
 	o.ResourceListChangedHandler = func(context.Context, *mcp.ResourceListChangedRequest) { s.changed(resources, templates) }
 	o.PromptListChangedHandler = func(context.Context, *mcp.PromptListChangedRequest) { s.changed(prompts) }
 	o.ResourceUpdatedHandler = func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
-		s.relay.news.tell(event{server: s, uri: r.Params.URI})
+		s.updated(r.Params.URI)
 	}
-	o.LoggingMessageHandler = func(_ context.Context, r *mcp.LoggingMessageRequest) {
-		s.relay.news.tell(event{server: s, log: r.Params})
-	}
+	o.LoggingMessageHandler = func(_ context.Context, r *mcp.LoggingMessageRequest) { s.logged(r.Params) }
 	return o
+}
+
+func (s *upstream) updated(uri string) {
+	s.relay.news.tell(event{server: s, uri: uri})
+}
+
+func (s *upstream) logged(p *mcp.LoggingMessageParams) {
+	s.relay.news.tell(event{server: s, log: p})
 }
 
 // changed notes that lists have changed.

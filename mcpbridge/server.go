@@ -53,16 +53,30 @@ type ServerOptions struct {
 	App      string       // on whose behalf calls are made
 	Log      *slog.Logger // nil: nothing is logged
 	PageSize int          // tools on a page of a listing; 0: DefaultPageSize
-	// User names the caller of an HTTP request. Nil: "local".
-	User func(*http.Request) string
+
+	// Caller says who makes an HTTP request. Nil: the user local.
+	Caller func(*http.Request) Caller
+	// Profile bounds what callers may use, whoever they are (see
+	// tool.Origin); View must return what it leaves. "": nothing is taken away.
+	Profile string
+	// Limits bound the sessions over HTTP. Nil: the default ones.
+	Limits *Limits
+	// SessionsPerUser is how many sessions over HTTP one user may have now.
+	// Nil, or 0: DefaultSessionsPerUser.
+	SessionsPerUser func() int
+	// Record writes down a request that reaches an upstream server and is no
+	// call of a tool (completion, subscription, level of logs), with what came
+	// of it. If it fails the client gets the error in place of the answer.
+	// Nil: none is written down.
+	Record func(*tool.Call, error) error
+	// Ended is told when a session has ended, with the origin of its calls.
+	// Nil: nobody is.
+	Ended func(tool.Origin)
 }
 
 // DefaultPageSize is how many tools one page of a listing holds. Many clients
 // read only the first.
 const DefaultPageSize = 1000
-
-// localUser is the user where nobody says who calls.
-const localUser = "local"
 
 // A Server offers tools to MCP clients, over stdio and streamable HTTP. It
 // speaks every revision of the protocol at once. It is safe for concurrent use.
@@ -76,6 +90,7 @@ type Server struct {
 	running  sync.WaitGroup
 	stdio    sync.WaitGroup // connections that end by themselves
 	requests requests
+	limits   *Limits
 	inbox    inbox
 	turns    turns
 
@@ -98,7 +113,10 @@ func NewServer(o ServerOptions) *Server {
 	if o.PageSize <= 0 {
 		o.PageSize = DefaultPageSize
 	}
-	s := &Server{opts: o, stop: make(chan struct{}), endpoints: map[inject.Mode]*endpoint{}}
+	if o.Limits == nil {
+		o.Limits = new(Limits)
+	}
+	s := &Server{opts: o, limits: o.Limits, stop: make(chan struct{}), endpoints: map[inject.Mode]*endpoint{}}
 	s.life, s.giveUp = context.WithCancel(context.Background())
 	if o.Changed != nil {
 		s.running.Go(s.watch)
@@ -163,13 +181,13 @@ func (s *Server) stopping() bool {
 
 // An endpoint presents the tools in one mode.
 type endpoint struct {
-	s       *Server
-	mode    inject.Mode
-	server  *mcp.Server
-	list    listings
-	offers  listings // of resources, templates and prompts
-	follows follows
-	owners  owners
+	s        *Server
+	mode     inject.Mode
+	server   *mcp.Server
+	list     listings
+	offers   listings // of resources, templates and prompts
+	follows  follows
+	sessions sessions
 }
 
 func (s *Server) endpoint(mode inject.Mode) *endpoint {
@@ -277,13 +295,14 @@ func (e *endpoint) announce() {
 		})
 }
 
-func (e *endpoint) user(req mcp.Request) (string, *request) {
-	if extra := req.GetExtra(); extra != nil {
-		if r := e.s.requests.get(extra.Header.Get(requestHeader)); r != nil {
-			return r.user, r
-		}
+// request returns the HTTP request with which a message came, nil if it is
+// over, and whether it came over HTTP at all.
+func (e *endpoint) request(req mcp.Request) (r *request, http bool) {
+	extra := req.GetExtra()
+	if extra == nil || extra.Header.Get(requestHeader) == "" {
+		return nil, false
 	}
-	return localUser, nil
+	return e.s.requests.get(extra.Header.Get(requestHeader)), true
 }
 
 func invalidParams(format string, args ...any) error {

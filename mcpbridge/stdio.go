@@ -46,10 +46,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, mo
 	s.mu.Unlock()
 	defer s.stdio.Done()
 	c := newStdioConn(in, out)
-	session, err := s.endpoint(mode).server.Connect(context.WithoutCancel(ctx), oneConn{c}, nil)
+	e := s.endpoint(mode)
+	session, err := e.server.Connect(context.WithoutCancel(ctx), oneConn{c}, nil)
 	if err != nil {
 		return err
 	}
+	defer func() { s.ended(e.originOf(session)) }()
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }()
 	stop := context.AfterFunc(ctx, func() { c.stop(drainStop) })

@@ -144,6 +144,27 @@ func TestEvalsRealSchemas(t *testing.T) {
 	t.Logf("%d schemas, %d whose example is not valid", len(rows), wrong)
 }
 
+func TestEvalsCheckIsCompile(t *testing.T) {
+	rows := lines[struct {
+		Schema json.RawMessage `json:"schema"`
+	}](t, filepath.Join(evals(t), "real-schemas.jsonl"))
+	plain := 0
+	for i, row := range rows {
+		s, err := schema.Parse(row.Schema)
+		if err != nil {
+			t.Errorf("row %d: %v", i, err)
+			continue
+		}
+		if s.Plain() {
+			plain++
+		}
+		if checked, compiled := s.Check(), s.Compile(); (checked == nil) != (compiled == nil) {
+			t.Errorf("row %d: Check says %v, Compile %v", i, checked, compiled)
+		}
+	}
+	t.Logf("%d of %d real schemas need not be compiled to be checked", plain, len(rows))
+}
+
 type realCall struct {
 	Name   string
 	Schema json.RawMessage

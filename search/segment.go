@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"hash/maphash"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/helve-ai/helve/tool"
 )
@@ -126,41 +128,124 @@ type triple struct {
 	impact uint8
 }
 
-// buildSegment indexes tools, maxDocs at most, in the order of their names.
+// buildSegment indexes tools, maxDocs at most, in the order of their names. A
+// processor reads shareSize of them at least.
 func buildSegment(tools []*tool.Tool) *segment {
+	n := max(1, min(runtime.GOMAXPROCS(0), len(tools)/shareSize))
+	parts := make([]share, n)
+	together(n, func(i int) {
+		from, to := i*len(tools)/n, (i+1)*len(tools)/n
+		parts[i] = readShare(tools[from:to], from)
+	})
+	s := &segment{tools: slices.Clone(tools)}
+	s.mergeShares(parts)
+	var triples []triple
+	for _, p := range parts {
+		triples = append(slices.Grow(triples, len(p.triples)), p.triples...)
+	}
+	s.finish(triples)
+	return s
+}
+
+const shareSize = 512
+
+// A share is what one processor reads of the tools of a segment.
+type share struct {
+	terms   []string // in the order in which they were met
+	order   []uint32 // places in terms, in the order of the terms
+	triples []triple
+}
+
+// readShare reads tools, of which the first is the document base.
+func readShare(tools []*tool.Tool, base int) share {
 	a := analyser{vocab: newVocabulary(64 + 4*len(tools))}
 	triples := make([]triple, 0, 96*len(tools))
 	var list []posting
 	for d, t := range tools {
 		list = a.analyse(t, list[:0])
 		for _, p := range list {
-			triples = append(triples, triple{p.term, uint16(d), quantise(p.weight)})
+			triples = append(triples, triple{p.term, uint16(base + d), quantise(p.weight)})
 		}
 	}
-	terms := a.vocab.terms
-	order := make([]uint32, len(terms)) // place → id
-	for i := range order {
-		order[i] = uint32(i)
+	p := share{terms: a.vocab.terms, order: make([]uint32, len(a.vocab.terms)), triples: triples}
+	for i := range p.order {
+		p.order[i] = uint32(i)
 	}
-	slices.SortFunc(order, func(x, y uint32) int { return cmp.Compare(terms[x], terms[y]) })
-	place := make([]uint32, len(terms)) // id → place
-	s := &segment{tools: slices.Clone(tools), ends: make([]uint32, len(terms))}
-	for i, id := range order {
-		place[id] = uint32(i)
-		s.text = append(s.text, terms[id]...)
-		s.ends[i] = uint32(len(s.text))
+	slices.SortFunc(p.order, func(x, y uint32) int { return cmp.Compare(p.terms[x], p.terms[y]) })
+	return p
+}
+
+// mergeShares makes one dictionary of those of parts, and has their triples
+// name its terms.
+func (s *segment) mergeShares(parts []share) {
+	at := make([]int, len(parts))
+	place := make([][]uint32, len(parts)) // by part: id → place
+	for i, p := range parts {
+		place[i] = make([]uint32, len(p.terms))
 	}
-	for i := range triples {
-		triples[i].term = place[triples[i].term]
+	for {
+		least, any := "", false
+		for i, p := range parts {
+			if at[i] < len(p.order) {
+				if t := p.terms[p.order[at[i]]]; !any || t < least {
+					least, any = t, true
+				}
+			}
+		}
+		if !any {
+			break
+		}
+		for i, p := range parts {
+			if at[i] < len(p.order) && p.terms[p.order[at[i]]] == least {
+				place[i][p.order[at[i]]] = uint32(len(s.ends))
+				at[i]++
+			}
+		}
+		s.text = append(s.text, least...)
+		s.ends = append(s.ends, uint32(len(s.text)))
 	}
-	s.finish(triples)
-	return s
+	together(len(parts), func(i int) {
+		for j := range parts[i].triples {
+			t := &parts[i].triples[j]
+			t.term = place[i][t.term]
+		}
+	})
+}
+
+// together calls do for all numbers below n at once, and waits.
+func together(n int, do func(int)) {
+	if n == 1 {
+		do(0)
+		return
+	}
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
 }
 
 // finish fills in all that follows from the tools, the dictionary and the
 // triples, which are ordered by document.
 func (s *segment) finish(triples []triple) {
-	s.text = slices.Clip(s.text)
+	s.text, s.ends = slices.Clip(s.text), slices.Clip(s.ends)
+	steps := []func(){
+		func() { s.backward(triples) },
+		func() { s.forward(triples) },
+		s.hash,
+		func() { s.grams = indexGrams(s) },
+	}
+	if len(s.tools) < shareSize {
+		for _, step := range steps {
+			step()
+		}
+		return
+	}
+	together(len(steps), func(i int) { steps[i]() })
+}
+
+// backward fills in the postings.
+func (s *segment) backward(triples []triple) {
 	s.first = make([]uint32, s.terms()+1)
 	for _, t := range triples {
 		s.first[t.term+1]++
@@ -175,9 +260,6 @@ func (s *segment) finish(triples []triple) {
 		next[t.term]++
 		s.docs[i], s.impact[i] = t.doc, t.impact
 	}
-	s.forward(triples)
-	s.hash()
-	s.grams = indexGrams(s)
 }
 
 func (s *segment) forward(triples []triple) {

@@ -44,12 +44,19 @@ func (r *Registry) Replace(owner string, tools ...*Tool) error {
 }
 
 func (r *Registry) replace(old *Set, owner string, tools []*Tool) error {
-	next := &Set{entries: make(map[string]entry, len(old.entries)+len(tools)), stale: make(chan struct{})}
-	for name, e := range old.entries {
-		if e.owner != owner {
-			next.entries[name] = e
+	next := &Set{entries: maps.Clone(old.entries), stale: make(chan struct{})}
+	if next.entries == nil {
+		next.entries = make(map[string]entry, len(tools))
+	}
+	kept := make([]string, 0, len(old.names))
+	for _, name := range old.names {
+		if old.entries[name].owner == owner {
+			delete(next.entries, name)
+		} else {
+			kept = append(kept, name)
 		}
 	}
+	added := make([]string, 0, len(tools))
 	for _, t := range tools {
 		if err := Check(t); err != nil {
 			return err
@@ -58,11 +65,26 @@ func (r *Registry) replace(old *Set, owner string, tools []*Tool) error {
 			return fmt.Errorf("tool %s: already offered by %s", t.Name, orElse(have.owner, "the same owner"))
 		}
 		next.entries[t.Name] = entry{owner, t}
+		added = append(added, t.Name)
 	}
-	next.names = slices.Sorted(maps.Keys(next.entries))
+	slices.Sort(added)
+	next.names = mergeSorted(kept, added)
 	r.set.Store(next)
 	close(old.stale)
 	return nil
+}
+
+// mergeSorted returns the elements of two sorted lists in order.
+func mergeSorted(a, b []string) []string {
+	out := make([]string, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] < b[0] {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }
 
 // Set returns the tools now on offer.

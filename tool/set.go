@@ -72,8 +72,9 @@ func (s *Set) Wire(name string) string {
 
 // Resolve returns the tool that name means: the exact name, the wire form, an
 // alias, a short name that only one tool has, or any of the names in another
-// case, in that order (SPEC T4). Only the exact name reaches a tool that
-// visible rejects; nil visible accepts all.
+// case, in that order (SPEC T4). Only a full name, exact or in wire form,
+// reaches a tool that visible rejects, and only if it means no visible one: so
+// both say the same of it. Nil visible accepts all.
 //
 // An ambiguous or unknown name is an *Error that lists the candidates or up to
 // five near names, none of them invisible.
@@ -93,6 +94,9 @@ func (s *Set) Resolve(name string, visible func(*Tool) bool) (*Tool, error) {
 	lower := strings.ToLower(name)
 	if t, err := s.pick(name, f.folded[lower], visible); t != nil || err != nil {
 		return t, err
+	}
+	if full, ok := f.wire[name]; ok {
+		return s.entries[full].tool, nil
 	}
 	return nil, s.notFound(name, visible)
 }

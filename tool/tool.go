@@ -132,6 +132,7 @@ func (c *Call) Child(id, name string, args json.RawMessage) *Call {
 // An Origin says on whose behalf a call is made, and how it came.
 type Origin struct {
 	App, Agent, Session, User string
+	Profile                   string // to which groups and tools the caller is bound; "": to none
 	Kind                      Kind
 	Parent                    string   // the id of the call that made this one; "": none
 	Via                       []string // the tools through which it came, outermost first

@@ -212,3 +212,23 @@ func TestChild(t *testing.T) {
 		t.Errorf("children came %s", got)
 	}
 }
+
+// BenchmarkReplace measures 50 owners of 100 tools each coming one after the other.
+func BenchmarkReplace(b *testing.B) {
+	nop := func(context.Context, *tool.Call) (*tool.Result, error) { return nil, nil }
+	owners := make([][]*tool.Tool, 50)
+	for i := range owners {
+		for j := range 100 {
+			owners[i] = append(owners[i], &tool.Tool{Handle: nop, Definition: tool.Definition{
+				Name: fmt.Sprintf("m%02d.tool_%03d", i, j), Description: "Does it.", Effect: tool.Reads, Input: schema.Must(`{"type":"object"}`)}})
+		}
+	}
+	for b.Loop() {
+		var r tool.Registry
+		for i, tools := range owners {
+			if err := r.Replace(fmt.Sprint(i), tools...); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

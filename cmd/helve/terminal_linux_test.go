@@ -100,8 +100,10 @@ func TestTerminalColours(t *testing.T) {
 func TestTerminalWidth(t *testing.T) {
 	dir := folder(t, "app.yaml", serversApp(t, object{"kid": child(t, "strange")}))
 	must(t, dir, "tools", "call", "filesystem.glob", `{"pattern":"`+strings.Repeat("ünï", 100)+`"}`)
-	for _, columns := range []uint16{80, 120} {
-		for _, args := range [][]string{{"tools", "list"}, {"tools", "list", "--app", "app.yaml"}, {"tools", "search", "read"}, {"audit"}} {
+	run(t, dir, "", "tools", "call", "mcp.a_server.with_a_tool_whose_name_is_long_and_says_文件系统_much_of_what_it_does")
+	must(t, dir, "tokens", "create", "--name", strings.Repeat("name", 10), "--profile", "read,web,+filesystem.write,-filesystem.stat")
+	for _, columns := range []uint16{60, 80, 120} {
+		for _, args := range [][]string{{"tools", "list"}, {"tools", "list", "--app", "app.yaml"}, {"tools", "search", "read"}, {"audit"}, {"tokens", "list"}} {
 			shown, _ := atTerminal(t, dir, columns, "", []string{"NO_COLOR=1"}, args...)
 			for l := range strings.Lines(shown) {
 				if w := displaywidth.String(strings.TrimSuffix(l, "\n")); w > int(columns) {

@@ -110,13 +110,17 @@ func (c *cli) showRecords(records []audit.Record) error {
 		fmt.Fprintln(c.err, "No call on record fits.")
 		return nil
 	}
+	at := "2006-01-02 15:04:05"
+	if w := c.width(); w > 0 && w < 100 {
+		at = "01-02 15:04:05"
+	}
 	rows := make([][]string, len(records))
 	for i, r := range records {
 		what := string(r.Args)
 		if r.Error != "" {
 			what = r.Error + ": " + r.Reason + " " + what
 		}
-		rows[i] = []string{strconv.FormatUint(r.Seq, 10), r.Time.Local().Format("2006-01-02 15:04:05"), r.Kind, r.Tool, r.Decision, r.Duration.Round(time.Microsecond).String(), what}
+		rows[i] = []string{strconv.FormatUint(r.Seq, 10), r.Time.Local().Format(at), r.Kind, r.Tool, r.Decision, r.Duration.Round(time.Microsecond).String(), what}
 	}
 	c.table([]string{"SEQ", "TIME", "FROM", "TOOL", "DECISION", "TOOK", "ARGUMENTS"}, rows)
 	return nil

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -118,8 +117,8 @@ type cli struct {
 
 	appFile, root_, state, store string
 	json, verbose                bool
-
-	sessions *guard.Sessions // outlive an app that is opened anew
+	conceal                      string // the operator's token: no call shows it
+	profile                      string // to which MCP clients are bound; "": to none
 }
 
 func (c *cli) root() *cobra.Command {
@@ -152,7 +151,7 @@ client that you have.`,
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.MarkPersistentFlagFilename("app", "yaml", "yml")
 	root.MarkPersistentFlagDirname("root")
-	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.importCommand(), c.toolsCommand(), c.upstreamsCommand(), c.appCommand(), c.policyCommand(),
+	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.tokensCommand(), c.importCommand(), c.toolsCommand(), c.upstreamsCommand(), c.appCommand(), c.policyCommand(),
 		c.auditCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand(), c.watchCommand())
 	return root
 }

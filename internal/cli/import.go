@@ -88,6 +88,7 @@ Without files, it lists those that are found on this machine.
 	fl.StringVar(&f.uninstall, "uninstall", "", "take Helve out of the file of this client")
 	fl.StringVar(&f.file, "file", "", "the client's file, if it is not where it usually is")
 	fl.BoolVar(&f.replace, "replace", false, "with --install: import the client's servers and remove them from its file")
+	fl.StringVar(&c.profile, "profile", "", "with --install: what the client may use, as helve mcp --profile")
 	fl.StringVar(&f.present, "present", "", "with --install: auto, full, compact or discovery (what suits the client, if left out)")
 	cmd.MarkFlagsMutuallyExclusive("install", "uninstall")
 	return cmd
@@ -136,6 +137,12 @@ func (f importFlags) check(args []string) error {
 
 func (c *cli) runImport(_ context.Context, f importFlags, args []string) error {
 	if err := f.check(args); err != nil {
+		return err
+	}
+	if c.profile != "" && f.install == "" {
+		return usage("--profile needs --install CLIENT")
+	}
+	if err := c.checkProfile(c.profile); err != nil {
 		return err
 	}
 	p, err := places()

@@ -17,7 +17,7 @@ import (
 )
 
 func (c *cli) mcpCommand() *cobra.Command {
-	var present, client string
+	var present, client, profile string
 	var printConfig bool
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve the tools over standard input and output, for an MCP client's configuration", Args: cobra.NoArgs,
@@ -27,8 +27,10 @@ the view that suits each client: all tools for those that search tools
 themselves, discovery for the rest. helve import --install writes it.
 
 --present chooses how tools are shown: auto (decided by their size), full,
-compact, or discovery (a few meta-tools).`,
-		Example: "  helve mcp --print-config\n  helve mcp --app helve.yaml --present discovery",
+compact, or discovery (a few meta-tools). --profile bounds what the client may
+use: groups (read, vault, edit, web, agent, mcp, skill), +TOOL and -TOOL,
+separated by commas, or the id of an agent of the app.`,
+		Example: "  helve mcp --print-config\n  helve mcp --app helve.yaml --present discovery\n  helve mcp --profile read,web,-http.post",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			mode, err := inject.ParseMode(present)
 			if err != nil {
@@ -37,6 +39,10 @@ compact, or discovery (a few meta-tools).`,
 			if client != "" && !printConfig {
 				return usage("--client goes with --print-config")
 			}
+			if err := c.checkProfile(profile); err != nil {
+				return err
+			}
+			c.profile = profile
 			if printConfig {
 				if !cmd.Flags().Changed("present") {
 					present = ""
@@ -47,9 +53,25 @@ compact, or discovery (a few meta-tools).`,
 		},
 	}
 	cmd.Flags().StringVar(&present, "present", "auto", "auto, full, compact or discovery")
+	cmd.Flags().StringVar(&profile, "profile", "", "what the client may use, such as read,web,-http.post")
 	cmd.Flags().BoolVar(&printConfig, "print-config", false, "print the snippet for the common clients")
 	cmd.Flags().StringVar(&client, "client", "", "with --print-config: for this client only ("+clientIDs()+")")
 	return cmd
+}
+
+// checkProfile checks the text of a profile, against the app if there is one.
+func (c *cli) checkProfile(text string) error {
+	if text == "" {
+		return nil
+	}
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	if _, err := cfg.Profile(text); err != nil {
+		return usage("--profile: %v", err)
+	}
+	return nil
 }
 
 func (c *cli) serveStdio(ctx context.Context, mode inject.Mode) (err error) {
@@ -68,7 +90,8 @@ func (c *cli) serveStdio(ctx context.Context, mode inject.Mode) (err error) {
 		<-following
 		err = errors.Join(err, l.Close())
 	}()
-	err = daemon.MCP(l, c.logger(), version()).ServeStdio(ctx, c.in, c.out, mode)
+	server := daemon.MCP(l, daemon.MCPOptions{Profile: c.profile, Log: c.logger(), Version: version()})
+	err = server.ServeStdio(ctx, c.in, c.out, mode)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // it was told to end, and has answered what was under way
 	}
@@ -103,6 +126,7 @@ func (c *cli) clientConfig(present string) clientConfig {
 	if present != "auto" {
 		add("--present", present, false)
 	}
+	add("--profile", c.profile, false)
 	return conf
 }
 

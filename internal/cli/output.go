@@ -57,16 +57,44 @@ func (c *cli) width() int {
 	return 0
 }
 
-// table prints rows in columns. The last column is cut to what fits the terminal.
+// The least columns of a table's cells on a narrow terminal.
+const (
+	narrowest = 8  // of a cell that is cut
+	lastLeast = 20 // of the last one, if it is longer
+)
+
+// fit narrows columns, the widest first, until a row fits into total.
+func fit(widths []int, total int) {
+	last := len(widths) - 1
+	for {
+		sum, widest := min(widths[last], lastLeast), 0
+		for i, w := range widths[:last] {
+			sum += w + 2
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if sum <= total || last == 0 || widths[widest] <= narrowest {
+			return
+		}
+		widths[widest] = max(narrowest, widths[widest]-(sum-total))
+	}
+}
+
+// table prints rows in columns. What does not fit the terminal is cut: the last
+// column first, then the widest.
 func (c *cli) table(head []string, rows [][]string) {
 	s := c.style(c.out)
 	widths := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], displaywidth.String(cell))
+			widths[i] = max(widths[i], displaywidth.String(clean(cell)))
 		}
 	}
 	total := c.width()
+	if total > 0 {
+		fit(widths, total)
+	}
 	line := func(row []string, paint func(string) string) {
 		var b strings.Builder
 		used := 0
@@ -74,10 +102,13 @@ func (c *cli) table(head []string, rows [][]string) {
 			cell = clean(cell)
 			if i == len(row)-1 {
 				if total > 0 {
-					cell = displaywidth.TruncateString(cell, max(total-used, 10), "…")
+					cell = displaywidth.TruncateString(cell, max(total-used, narrowest), "…")
 				}
 				b.WriteString(cell)
 				break
+			}
+			if total > 0 {
+				cell = displaywidth.TruncateString(cell, widths[i], "…")
 			}
 			b.WriteString(cell + strings.Repeat(" ", widths[i]-displaywidth.String(cell)+2))
 			used += widths[i] + 2

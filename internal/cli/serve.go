@@ -4,62 +4,166 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/internal/daemon"
+	"github.com/helve-ai/helve/internal/tokens"
+	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/tool"
 )
 
+// A serving is what helve serve was asked for.
+type serving struct {
+	addr, token string
+	files       []string
+	most        int
+	idle        time.Duration
+}
+
 func (c *cli) serveCommand() *cobra.Command {
-	var addr, token string
+	var s serving
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the tools over HTTP to any MCP client", Args: cobra.NoArgs,
+		Use: "serve [APP.yaml]...", Short: "Serve the tools over HTTP to any MCP client",
 		Long: `Serve the tools to MCP clients over streamable HTTP. Without an app file it
 serves the built-in modules with the current folder as root, on loopback.
 
+Several apps are served at /mcp/apps/APP each, and the first at /mcp, too; each
+keeps its state in a folder of its own, STATE/apps/APP.
+
+As soon as there is a token (--token, or those of helve tokens create) clients
+must present one.
+
 It ends at SIGINT or SIGTERM, when the calls under way have finished.`,
-		Example: "  helve serve\n  helve serve --app helve.yaml --addr 127.0.0.1:0\n  HELVE_TOKEN=… helve serve --addr 0.0.0.0:7777",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if token == "" {
-				token = os.Getenv("HELVE_TOKEN")
+		Example: "  helve serve\n  helve serve helve.yaml --addr 127.0.0.1:0\n  helve serve mail.yaml code.yaml\n  HELVE_TOKEN=… helve serve --addr 0.0.0.0:7777",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.token == "" {
+				s.token = os.Getenv("HELVE_TOKEN")
 			}
-			return c.serve(cmd.Context(), addr, token)
+			for _, file := range args {
+				if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+					return usage("there is no app file %s", file)
+				}
+			}
+			s.files = args
+			if c.appFile != "" {
+				s.files = append([]string{c.appFile}, args...)
+			}
+			if s.most < 0 || s.idle < 0 {
+				return usage("--max-sessions and --session-idle cannot be negative")
+			}
+			return c.serve(cmd.Context(), s)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	cmd.Flags().StringVar(&addr, "addr", daemon.DefaultAddr, "where to listen")
-	cmd.Flags().StringVar(&token, "token", "", "what clients must present (better in HELVE_TOKEN)")
+	fl := cmd.Flags()
+	fl.StringVar(&s.addr, "addr", daemon.DefaultAddr, "where to listen")
+	fl.StringVar(&s.token, "token", "", "the operator's token, which reaches everything (better in HELVE_TOKEN)")
+	fl.IntVar(&s.most, "max-sessions", mcpbridge.DefaultMaxSessions, "how many sessions clients may have at one time")
+	fl.DurationVar(&s.idle, "session-idle", mcpbridge.DefaultSessionIdle, "after which a session without requests and streams ends")
 	return cmd
 }
 
-func (c *cli) serve(ctx context.Context, addr, token string) (err error) {
-	l, err := c.openLive(ctx)
+func (c *cli) serve(ctx context.Context, s serving) (err error) {
+	apps, home, err := c.openApps(ctx, s)
+	defer func() {
+		for _, l := range apps {
+			err = errors.Join(err, l.Close())
+		}
+	}()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	a := l.App()
-	d, err := daemon.Listen(daemon.Options{App: l, Addr: addr, Token: token, Log: c.logger(), Version: version()})
+	kept, err := app.OpenStore(ctx, c.store, home)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	d, err := daemon.Listen(daemon.Options{Apps: apps, Addr: s.addr, Token: s.token, Log: c.logger(), Version: version(),
+		Tokens: tokens.NewBook(tokens.In(app.IfThere(kept))), MaxSessions: s.most, SessionIdle: s.idle})
 	if errors.Is(err, daemon.ErrAddr) {
 		return usage("%w", err)
 	}
 	if err != nil {
 		return err
 	}
-	c.announce(a, d)
+	c.announce(apps, d, d.NeedsToken(ctx))
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		c.announceUpstreams(ctx, a)
+		for _, l := range apps {
+			c.announceUpstreams(ctx, l.App())
+		}
 	}()
 	err = d.Serve(ctx)
 	<-told
 	return err
+}
+
+// openApps opens the apps of the files, those of the built-in defaults if
+// there are none, and returns them with the folder of the daemon's own state.
+// All files are read before anything is opened. Apps that were opened are
+// returned with the error.
+func (c *cli) openApps(ctx context.Context, s serving) (apps []*app.Live, home string, err error) {
+	files := s.files
+	if len(files) == 0 {
+		files = []string{""}
+	}
+	ids := map[string]string{}
+	var each []*cli
+	for _, file := range files {
+		one := *c
+		one.appFile, one.conceal = file, s.token
+		cfg, err := one.config()
+		if err != nil {
+			return nil, "", err
+		}
+		id := cfg.App.ID
+		if other, taken := ids[id]; taken {
+			return nil, "", usage("%s and %s both have the app_id %q; give one of them another", other, file, id)
+		}
+		ids[id] = file
+		home = c.stateOf(one.rootOf(cfg))
+		if len(files) > 1 {
+			home = c.stateOf(c.root_)
+			one.state = filepath.Join(home, "apps", id)
+		}
+		each = append(each, &one)
+	}
+	for _, one := range each {
+		l, err := one.openLive(ctx)
+		if err != nil {
+			if len(files) > 1 {
+				err = fmt.Errorf("app %s: %w", one.appFile, err)
+			}
+			return apps, "", err
+		}
+		apps = append(apps, l)
+	}
+	return apps, home, nil
+}
+
+// stateOf returns the folder of what is kept for a root.
+func (c *cli) stateOf(root string) string {
+	dir := c.state
+	if dir == "" {
+		dir = filepath.Join(root, ".helve")
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
 }
 
 // announceUpstreams says how the upstream servers answered, once they have.
@@ -79,14 +183,44 @@ func (c *cli) announceUpstreams(ctx context.Context, a *app.App) {
 }
 
 // announce says what is served and where.
-func (c *cli) announce(a *app.App, d *daemon.Daemon) {
-	decision := a.View(a.Origin(tool.KindMCP, "", ""), inject.Discovery).Decision
+func (c *cli) announce(apps []*app.Live, d *daemon.Daemon, token bool) {
+	type served struct {
+		App   string `json:"app"`
+		MCP   string `json:"mcp"`
+		Tools int    `json:"tools"`
+		Root  string `json:"root"`
+		State string `json:"state"`
+	}
+	var all []served
+	for _, l := range apps {
+		a := l.App()
+		tools := a.View(a.Origin(tool.KindMCP, "", ""), inject.Discovery).Decision.Tools
+		all = append(all, served{a.Config.App.ID, d.URL() + "/mcp/apps/" + a.Config.App.ID, tools, a.Root.Dir(), a.State})
+	}
+	first := all[0]
 	if c.json {
-		c.printJSON(map[string]any{"url": d.URL(), "mcp": d.URL() + "/mcp", "tools": decision.Tools, "root": a.Root.Dir(), "state": a.State, "app": a.Config.App.ID})
+		c.printJSON(map[string]any{"url": d.URL(), "mcp": d.URL() + "/mcp", "tools": first.Tools, "root": first.Root, "state": first.State,
+			"app": first.App, "apps": all, "token": token})
 		return
 	}
 	s := c.style(c.out)
-	fmt.Fprintf(c.out, "Helve %s serves the app %s: %d tools, root %s\n", version(), s.bold(a.Config.App.ID), decision.Tools, a.Root.Dir())
+	for i, a := range all {
+		fmt.Fprintf(c.out, "Helve %s serves the app %s: %d tools, root %s\n", version(), s.bold(a.App), a.Tools, a.Root)
+		at := a.MCP
+		if i == 0 {
+			at = d.URL() + "/mcp"
+		}
+		c.announceViews(at)
+		fmt.Fprintf(c.out, "State is kept in %s.\n", a.State)
+	}
+	if token {
+		fmt.Fprintln(c.out, "Clients must present a token.")
+	}
+	fmt.Fprintln(c.out, "Stop with Ctrl-C.")
+}
+
+func (c *cli) announceViews(at string) {
+	s := c.style(c.out)
 	notes := map[inject.Mode]string{
 		"":               "decided by size",
 		inject.Direct:    "every tool with its full schema",
@@ -95,7 +229,6 @@ func (c *cli) announce(a *app.App, d *daemon.Daemon) {
 	}
 	views := daemon.Views()
 	for _, path := range slices.Sorted(maps.Keys(views)) {
-		fmt.Fprintf(c.out, "  %-40s %s\n", s.bold(d.URL()+path), notes[views[path]])
+		fmt.Fprintf(c.out, "  %-40s %s\n", s.bold(at+strings.TrimPrefix(path, "/mcp")), notes[views[path]])
 	}
-	fmt.Fprintf(c.out, "State is kept in %s. Stop with Ctrl-C.\n", a.State)
 }

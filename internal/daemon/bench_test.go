@@ -60,7 +60,7 @@ func gateway(b *testing.B, upstream string) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d, err := daemon.Listen(daemon.Options{App: live, Addr: "127.0.0.1:0", Log: log, Version: "bench"})
+	d, err := daemon.Listen(daemon.Options{Apps: []*app.Live{live}, Addr: "127.0.0.1:0", Log: log, Version: "bench"})
 	if err != nil {
 		b.Fatal(err)
 	}

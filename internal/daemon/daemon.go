@@ -1,71 +1,93 @@
-// Package daemon serves an app over HTTP: its MCP endpoints, and whether it is well.
+// Package daemon serves apps over HTTP: their MCP endpoints, to clients that may reach them, and whether it is well.
 package daemon
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/helve-ai/helve/app"
-	"github.com/helve-ai/helve/inject"
+	"github.com/helve-ai/helve/internal/tokens"
 	"github.com/helve-ai/helve/mcpbridge"
-	"github.com/helve-ai/helve/tool"
 )
 
 // DefaultAddr is where the daemon listens if it is not told otherwise.
 const DefaultAddr = "127.0.0.1:7777"
 
-// drain is how long calls under way may take to finish when the daemon ends.
-const drain = 10 * time.Second
+const (
+	drain      = 10 * time.Second // how long calls under way may take to finish when the daemon ends
+	headerTime = 10 * time.Second // in which a request's headers must have come
+	writeTime  = time.Minute      // in which a client must have taken what it is sent
+	quietTime  = 2 * time.Minute  // after which a connection without requests is closed
+)
 
 // FollowEvery is how often the app file is looked at for changes.
 const FollowEvery = time.Second
 
-// Options say how to serve.
+// Options say what to serve, and to whom.
 type Options struct {
-	App     *app.Live
-	Addr    string // "": DefaultAddr
-	Token   string // what clients must present; "": none is needed, on loopback only
+	Apps    []*app.Live  // at least one; /mcp is the first's. Their ids must differ
+	Addr    string       // "": DefaultAddr
+	Token   string       // the operator's, which reaches everything; "": there is none
+	Tokens  *tokens.Book // the clients'; nil: there are none
 	Log     *slog.Logger
 	Version string
+
+	MaxSessions int           // at one time; 0: mcpbridge.DefaultMaxSessions
+	SessionIdle time.Duration // after which an unused session ends; 0: mcpbridge.DefaultSessionIdle
 }
 
-// Views are the paths of the MCP endpoint and the view that each shows.
-func Views() map[string]inject.Mode {
-	return map[string]inject.Mode{
-		"/mcp": "", "/mcp/full": inject.Direct, "/mcp/compact": inject.Compact, "/mcp/discovery": inject.Discovery,
-	}
-}
-
-// A Daemon listens for clients of one app.
+// A Daemon listens for clients of apps.
 type Daemon struct {
 	o        Options
 	listener net.Listener
-	mcp      *mcpbridge.Server
+	gate     *gate
+	hosts    []*host
 	server   *http.Server
 }
 
-// Listen opens the daemon's address. Addresses other than loopback need a token.
+// Listen opens the daemon's address. Addresses other than loopback need a
+// token: the operator's, or at least one client's.
 func Listen(o Options) (*Daemon, error) {
 	if o.Addr == "" {
 		o.Addr = DefaultAddr
 	}
-	if err := checkAddr(o.Addr, o.Token); err != nil {
+	d := &Daemon{o: o}
+	limits := &mcpbridge.Limits{Most: o.MaxSessions, Idle: o.SessionIdle}
+	seen := map[string]bool{}
+	for _, l := range o.Apps {
+		id := l.App().Config.App.ID // it stays, whatever else the file changes
+		if seen[id] {
+			return nil, fmt.Errorf("two apps have the app_id %q; give one of them another", id)
+		}
+		seen[id] = true
+		d.hosts = append(d.hosts, &host{id: id, live: l, o: MCPOptions{Limits: limits, Log: o.Log, Version: o.Version, Caller: callerOf}})
+	}
+	open, err := isLoopback(o.Addr)
+	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", o.Addr)
-	if err != nil {
+	d.gate = &gate{operator: o.Token, book: o.Tokens, open: open, log: o.Log, end: d.endSessions}
+	if !open && o.Token == "" {
+		if any, err := d.gate.any(context.Background()); err != nil || !any {
+			return nil, errors.Join(err, fmt.Errorf("%w: %s is not loopback: others could reach it; set a token with --token or HELVE_TOKEN, or make one with helve tokens create", ErrAddr, o.Addr))
+		}
+	}
+	if d.listener, err = net.Listen("tcp", o.Addr); err != nil {
 		return nil, fmt.Errorf("%w; choose another address with --addr (port 0 takes a free one)", err)
 	}
-	d := &Daemon{o: o, listener: l, mcp: MCP(o.App, o.Log, o.Version)}
-	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+	for _, h := range d.hosts { // so that the lists are ready when they are asked for
+		for _, mode := range Views() {
+			h.handler("", mode)
+		}
+	}
+	d.server = &http.Server{Handler: d.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: quietTime, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
 	return d, nil
 }
@@ -73,53 +95,32 @@ func Listen(o Options) (*Daemon, error) {
 // ErrAddr is wrapped by errors of addresses that may not be listened on.
 var ErrAddr = errors.New("bad address")
 
-func checkAddr(addr, token string) error {
-	host, _, err := net.SplitHostPort(addr)
+func isLoopback(addr string) (bool, error) {
+	name, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("%w %q: want HOST:PORT, such as %s", ErrAddr, addr, DefaultAddr)
+		return false, fmt.Errorf("%w %q: want HOST:PORT, such as %s", ErrAddr, addr, DefaultAddr)
 	}
-	ip := net.ParseIP(host)
-	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
-	if !loopback && token == "" {
-		return fmt.Errorf("%w: %s is not loopback: others could reach it; set a token with --token or HELVE_TOKEN", ErrAddr, addr)
-	}
-	return nil
-}
-
-// MCP returns the app as an MCP server.
-func MCP(l *app.Live, log *slog.Logger, version string) *mcpbridge.Server {
-	a := l.App() // its id stays, whatever else its file changes
-	from := a.Origin(tool.KindMCP, "", "")
-	return mcpbridge.NewServer(mcpbridge.ServerOptions{
-		Name: "helve", Version: version, App: a.Config.App.ID, Log: log,
-		Instructions: "Tools are found with search_tools, shown with get_tool and run with execute_tool. Any tool may also be called by its own name.",
-		View:         func(m inject.Mode) inject.View { return l.View(from, m) },
-		Changed:      l.Changed,
-		Do:           l.Call,
-		Upstreams:    func() *mcpbridge.Upstreams { return l.App().MCPServers() },
-		Shows:        func(from tool.Origin, server string) bool { return mcpbridge.Shown(l.App().Visible, from, server) },
-		Resolve: func(from tool.Origin, name string) *tool.Tool {
-			a := l.App()
-			t, err := a.Tools().Resolve(name, func(t *tool.Tool) bool { return a.Visible(from, t) })
-			if err != nil || !a.Visible(from, t) {
-				return nil
-			}
-			return t
-		},
-	})
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback(), nil
 }
 
 // URL returns the daemon's address as a client would write it.
 func (d *Daemon) URL() string { return "http://" + d.listener.Addr().String() }
 
+// NeedsToken reports whether clients must present a token now.
+func (d *Daemon) NeedsToken(ctx context.Context) bool {
+	needs, err := d.gate.needs(ctx)
+	return needs || err != nil
+}
+
 // Serve serves until ctx ends, then lets the calls under way finish.
 func (d *Daemon) Serve(ctx context.Context) error {
-	following := make(chan struct{})
-	go func() {
-		defer close(following)
-		d.o.App.Follow(ctx, FollowEvery)
-	}()
-	defer func() { <-following }()
+	var beside sync.WaitGroup
+	beside.Go(func() { d.gate.watch(ctx) })
+	for _, h := range d.hosts {
+		beside.Go(func() { h.live.Follow(ctx, FollowEvery) })
+	}
+	defer beside.Wait()
 	ended := make(chan error, 1)
 	go func() { ended <- d.server.Serve(d.listener) }()
 	select {
@@ -129,7 +130,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	err := d.mcp.Close(end)
+	err := d.closeServers(end)
 	err = errors.Join(err, d.server.Shutdown(end))
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -137,39 +138,91 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	return err
 }
 
-func (d *Daemon) routes() http.Handler {
-	mux := http.NewServeMux()
-	for path, mode := range Views() {
-		h := d.authorised(d.mcp.Handler(mode))
-		mux.Handle(path, h)
-		mux.Handle("/mcp/apps/"+d.o.App.App().Config.App.ID+strings.TrimPrefix(path, "/mcp"), h)
-	}
-	mux.HandleFunc("GET /healthz", d.health)
-	mux.HandleFunc("GET /{$}", d.index)
-	return mux
-}
-
-// authorised lets only clients with the token pass, if there is one.
-func (d *Daemon) authorised(next http.Handler) http.Handler {
-	if d.o.Token == "" {
-		return next
-	}
-	want := []byte("Bearer " + d.o.Token)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "a token is needed: send it as Authorization: Bearer TOKEN", http.StatusUnauthorized)
-			return
+func (d *Daemon) closeServers(ctx context.Context) error {
+	var mu sync.Mutex
+	var errs []error
+	var all sync.WaitGroup
+	for _, h := range d.hosts {
+		for _, s := range h.close() {
+			all.Go(func() {
+				err := s.Close(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			})
 		}
-		next.ServeHTTP(w, r)
-	})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
-func (d *Daemon) health(w http.ResponseWriter, _ *http.Request) {
+// endSessions ends what a caller that is not let in any more has begun.
+func (d *Daemon) endSessions(key string) {
+	for _, h := range d.hosts {
+		for _, s := range h.all() {
+			s.End(key)
+		}
+	}
+}
+
+// handler is the daemon's whole way in: whatever the path, pages of other
+// origins are refused first, then those who lack a token.
+func (d *Daemon) handler() http.Handler {
+	known := http.NewServeMux()
+	known.HandleFunc("GET /{$}", d.index)
+	known.HandleFunc("/mcp", d.mcp)
+	known.HandleFunc("/mcp/", d.mcp)
+	known.HandleFunc("GET /healthz", d.health)
+	guarded := d.gate.admit(known)
+	return mcpbridge.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guarded.ServeHTTP(&patient{ResponseWriter: w, conn: http.NewResponseController(w)}, r)
+	}))
+}
+
+// health says that the daemon runs, and more to those who may know.
+func (d *Daemon) health(w http.ResponseWriter, r *http.Request) {
+	answer := map[string]any{"status": "ok"}
+	if who := whoOf(r.Context()); who != nil && who.Profile == "" {
+		apps, n := map[string]int{}, 0
+		for _, h := range d.hosts {
+			if who.App == "" || who.App == h.id {
+				apps[h.id] = h.live.App().Tools().Len()
+				n += apps[h.id]
+			}
+		}
+		answer["version"], answer["tools"], answer["apps"] = d.o.Version, n, apps
+	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{"status": "ok", "version": d.o.Version, "tools": d.o.App.App().Tools().Len()})
+	json.NewEncoder(w).Encode(answer)
 }
 
-func (d *Daemon) index(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprintf(w, "Helve %s serves %d tools over MCP at %s/mcp\n", d.o.Version, d.o.App.App().Tools().Len(), d.URL())
+func (d *Daemon) index(w http.ResponseWriter, r *http.Request) {
+	who := whoOf(r.Context())
+	for _, h := range d.hosts {
+		if who.App == "" || who.App == h.id {
+			fmt.Fprintf(w, "Helve %s serves the app %s over MCP at %s/mcp/apps/%s\n", d.o.Version, h.id, d.URL(), h.id)
+		}
+	}
 }
+
+// A patient writer does not wait for ever for a client that does not read.
+type patient struct {
+	http.ResponseWriter
+	conn *http.ResponseController
+}
+
+func (p *patient) Write(data []byte) (int, error) {
+	p.hurry()
+	return p.ResponseWriter.Write(data)
+}
+
+// Flush sends what was written.
+func (p *patient) Flush() {
+	p.hurry()
+	_ = p.conn.Flush() // what is lost the next write tells
+}
+
+func (p *patient) hurry() { _ = p.conn.SetWriteDeadline(time.Now().Add(writeTime)) }
+
+// Unwrap returns the writer beneath.
+func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -54,7 +54,7 @@ func TestResourcesObeyThePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := daemon.Listen(daemon.Options{App: live, Addr: "127.0.0.1:0", Log: log, Version: "test"})
+	d, err := daemon.Listen(daemon.Options{Apps: []*app.Live{live}, Addr: "127.0.0.1:0", Log: log, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
