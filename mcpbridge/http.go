@@ -62,6 +62,9 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 		r.Header.Set(requestHeader, key)
 		switch kind {
 		case withoutSession:
+			if e.quick(w, r) {
+				return
+			}
 			stateless.ServeHTTP(w, r)
 		case beginsSession:
 			s.beginSession(stateful, w, r, q, e)

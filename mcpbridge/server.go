@@ -188,6 +188,9 @@ type endpoint struct {
 	offers   listings // of resources, templates and prompts
 	follows  follows
 	sessions sessions
+	about    *mcp.Implementation
+	handle   mcp.MethodHandler // what the library's ways lead to, for calls of tools
+	silent   silent
 }
 
 func (s *Server) endpoint(mode inject.Mode) *endpoint {
@@ -196,12 +199,16 @@ func (s *Server) endpoint(mode inject.Mode) *endpoint {
 	e := s.endpoints[mode]
 	if e == nil {
 		e = &endpoint{s: s, mode: mode}
-		e.server = mcp.NewServer(&mcp.Implementation{Name: s.opts.Name, Version: s.opts.Version}, &mcp.ServerOptions{
+		e.about = &mcp.Implementation{Name: s.opts.Name, Version: s.opts.Version}
+		e.server = mcp.NewServer(e.about, &mcp.ServerOptions{
 			Instructions:     s.opts.Instructions,
 			Capabilities:     s.capabilities(),
 			SubscribeHandler: e.subscribe, UnsubscribeHandler: e.unsubscribe,
 		})
 		e.server.AddReceivingMiddleware(e.serve)
+		e.handle = e.serve(func(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
+			return nil, fmt.Errorf("%s is for the library", method)
+		})
 		s.endpoints[mode] = e
 	}
 	return e
