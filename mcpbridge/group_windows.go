@@ -66,6 +66,8 @@ func (g *group) kill() {
 // kernel closes our handles.
 func (g *group) number() int { return 0 }
 
+func (g *group) name() string { return "" }
+
 func detach(*exec.Cmd) {}
 
 func watch(io.Reader) error { return errors.New("on Windows nothing needs to be watched") }

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -101,13 +99,14 @@ var hostiles = map[string]scripted{
 	"family": {
 		"tools/list": func(id, _ json.RawMessage) string {
 			dialHome("server")
+			deafen()
 			return reply(`{"tools":[{"name":"get_children"}]}`)(id, nil)
 		},
 		"tools/call": func(id, _ json.RawMessage) string {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "HELVE_TEST_CHILD=hold")
-			if err := cmd.Start(); err != nil {
-				return reply(`{"isError":true}`)(id, nil)
+			for _, role := range kin() {
+				if err := beget(role).Start(); err != nil {
+					return reply(`{"isError":true}`)(id, nil)
+				}
 			}
 			return reply(`{"content":[]}`)(id, nil)
 		},
@@ -280,7 +279,7 @@ func TestChildrenEndWithTheirServer(t *testing.T) {
 		t.Fatal(res.Err)
 	}
 	conns := map[string]net.Conn{}
-	for len(conns) < 2 {
+	for len(conns) < 1+len(kin()) {
 		role, conn := h.await(t)
 		conns[role] = conn
 	}

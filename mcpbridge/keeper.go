@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -26,8 +27,8 @@ type keeper struct {
 	log     *slog.Logger
 
 	mu     sync.Mutex
-	jobs   chan func() // for the thread that starts them; nil: there is none
-	groups map[int]bool
+	jobs   chan func()    // for the thread that starts them; nil: there is none
+	groups map[int]string // their marks
 	dog    *watchdog
 	failed bool // the watchdog does not start
 }
@@ -82,9 +83,9 @@ func (k *keeper) watch(g *group) {
 		return
 	}
 	if k.groups == nil {
-		k.groups = map[int]bool{}
+		k.groups = map[int]string{}
 	}
-	k.groups[g.number()] = true
+	k.groups[g.number()] = g.name()
 	k.tell('+', g.number())
 }
 
@@ -92,7 +93,7 @@ func (k *keeper) watch(g *group) {
 func (k *keeper) forget(g *group) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.groups[g.number()] {
+	if _, known := k.groups[g.number()]; known {
 		delete(k.groups, g.number())
 		k.tell('-', g.number())
 	}
@@ -101,7 +102,7 @@ func (k *keeper) forget(g *group) {
 // tell tells the watchdog of a change. If it is gone, another takes its
 // place. The caller holds k.mu.
 func (k *keeper) tell(sign byte, group int) {
-	if k.dog != nil && k.dog.say(sign, group) == nil || k.failed {
+	if k.dog != nil && k.dog.say(sign, group, k.groups[group]) == nil || k.failed {
 		return
 	}
 	k.dismiss()
@@ -111,7 +112,7 @@ func (k *keeper) tell(sign byte, group int) {
 	dog, err := startWatchdog(k.command)
 	for _, id := range slices.Sorted(maps.Keys(k.groups)) {
 		if err == nil {
-			err = dog.say('+', id)
+			err = dog.say('+', id, k.groups[id])
 		}
 	}
 	k.dog = dog
@@ -170,14 +171,16 @@ func startWatchdog(command []string) (*watchdog, error) {
 }
 
 // say writes a line, unless the watchdog is gone or does not read.
-func (d *watchdog) say(sign byte, group int) error {
+func (d *watchdog) say(sign byte, group int, mark string) error {
 	_ = d.input.SetWriteDeadline(time.Now().Add(time.Second)) // what cannot have one does not block for long
-	_, err := fmt.Fprintf(d.input, "%c%d\n", sign, group)
+	_, err := fmt.Fprintln(d.input, strings.TrimSpace(fmt.Sprintf("%c%d %s", sign, group, mark)))
 	return err
 }
 
 // Watch ends process groups when in ends, unless it was told that they are
 // gone: it is what the command [UpstreamOptions].Watchdog does with its
-// input. Each line is a group's number after + or -. Signals that ask this
-// process to end are ignored from here on.
+// input. Each line is + and a group's number, a space and the group's mark, or
+// - and its number. On Linux it also ends processes that have left their
+// group, by the mark in their environments. Signals that ask this process to
+// end are ignored from here on.
 func Watch(in io.Reader) error { return watch(in) }

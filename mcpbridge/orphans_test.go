@@ -11,6 +11,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +21,41 @@ import (
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/tool"
 )
+
+// kin are the kinds of children that a server of the tests has: one in its
+// group, and where those can be told, one that has left it for a session of its
+// own, and one that did so in the way of daemons. None heeds a kind word.
+func kin() []string {
+	if runtime.GOOS == "linux" {
+		return []string{"grandchild", "escaped", "daemon"}
+	}
+	return []string{"grandchild"}
+}
+
+// beget returns the command of a child.
+func beget(role string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "HELVE_TEST_CHILD=hold", "HELVE_TEST_ROLE="+role)
+	if role != "grandchild" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}
+	return cmd
+}
+
+// hold is what a child does: it lives until its test ends.
+func hold(role string) {
+	deafen()
+	if role == "daemon" {
+		beget("orphan").Start()
+		return
+	}
+	if conn := dialHome(role); conn != nil {
+		io.Copy(io.Discard, conn)
+	}
+}
+
+// deafen has the process ignore whoever asks it to end.
+func deafen() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT) }
 
 // actAsHelve runs a server that has a child of its own, and ends as its input says.
 func actAsHelve() {
@@ -80,12 +117,12 @@ func TestNobodyOutlivesHelve(t *testing.T) {
 			}
 			defer cmd.Process.Kill()
 			conns := map[string]net.Conn{}
-			for len(conns) < 3 {
+			for len(conns) < 2+len(kin()) {
 				role, conn := h.await(t)
 				conns[role] = conn
 			}
 			ready, _ := bufio.NewReader(out).ReadString('\n')
-			if !strings.Contains(ready, "started") || conns["server"] == nil || conns["grandchild"] == nil || conns["watchdog"] == nil {
+			if !strings.Contains(ready, "started") || conns["server"] == nil || conns["watchdog"] == nil {
 				t.Fatalf("%v: %s", conns, ready)
 			}
 			end(cmd, in)
@@ -98,7 +135,8 @@ func TestNobodyOutlivesHelve(t *testing.T) {
 }
 
 func TestWatchdogHeedsOnlyGroups(t *testing.T) {
-	for _, line := range []string{"+1", "+-1", "+0", "x", "", "+", "+12x", fmt.Sprintf("+%d", syscall.Getpgrp())} {
+	const mark = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for _, line := range []string{"+1 " + mark, "+-1 " + mark, "+0 " + mark, "x", "", "+", "+12x " + mark, "+12", "+12 short", "-12 " + mark, fmt.Sprintf("+%d %s", syscall.Getpgrp(), mark)} {
 		cmd := exec.Command(self("").Command, "__watch")
 		cmd.Stdin = strings.NewReader(line + "\n")
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "is not a process group") {

@@ -73,9 +73,10 @@ type UpstreamOptions struct {
 
 	// Watchdog is a command that runs [Watch] on its input. While servers run,
 	// so does it, and if this process ends without Close, whatever the reason,
-	// it ends their process groups. None: that is left to what the kernel does
-	// for children, which on Linux ends the servers, but not their children,
-	// and on other kinds of Unix nothing. Windows needs none.
+	// it ends their process groups, and on Linux also what has left them, if it
+	// still has the environment that it inherited. None: that is left to what
+	// the kernel does for children, which on Linux ends the servers, but not
+	// their children, and on other kinds of Unix nothing. Windows needs none.
 	Watchdog []string
 }
 

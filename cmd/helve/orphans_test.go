@@ -3,9 +3,13 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,4 +91,55 @@ func TestLifeOfAnUpstreamServer(t *testing.T) {
 	}
 	d.cmd.Process.Kill()
 	gone("after SIGKILL")
+}
+
+// However helve ends, nothing is left of its servers: neither they, who do not
+// heed a signal, nor a child in their group, nor on Linux one that has left it.
+func TestNothingOutlivesHelve(t *testing.T) {
+	escape := ""
+	if _, err := exec.LookPath("setsid"); runtime.GOOS == "linux" && err == nil {
+		escape = "setsid sleep 1000 & setsid sh -c 'trap \"\" TERM HUP; sleep 1000 & sleep 1000; true' & "
+	}
+	script := "trap '' TERM HUP INT; exec 9>\"$FIFO\"; sleep 1000 & " + escape + "'%s' change; sleep 1000"
+	kill := func(s syscall.Signal) func(*exec.Cmd, io.Closer) {
+		return func(cmd *exec.Cmd, _ io.Closer) { cmd.Process.Signal(s) }
+	}
+	for way, end := range map[string]func(*exec.Cmd, io.Closer){
+		"SIGTERM": kill(syscall.SIGTERM), "SIGINT": kill(syscall.SIGINT), "SIGHUP": kill(syscall.SIGHUP),
+		"SIGKILL": kill(syscall.SIGKILL), "SIGQUIT": kill(syscall.SIGQUIT), "SIGABRT": kill(syscall.SIGABRT),
+		"end of input": func(_ *exec.Cmd, in io.Closer) { in.Close() },
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			dir := folder(t)
+			fifo := filepath.Join(dir, "fifo")
+			write(t, filepath.Join(dir, "app.yaml"), serversApp(t, object{"kid": object{"command": "/bin/sh", "env": object{"FIFO": fifo},
+				"args": []string{"-c", fmt.Sprintf(script, child(t)["command"])}}}))
+			gone := held(t, fifo)
+			cmd := command(t.Context(), dir, "mcp", "--app", "app.yaml")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n"+
+				`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+
+				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcp.kid.get_before","arguments":{"x":1}}}`+"\n")
+			lines := bufio.NewScanner(out)
+			for lines.Scan() && !strings.Contains(lines.Text(), `"id":2`) {
+			}
+			if !strings.Contains(lines.Text(), `{\"x\":1}`) {
+				t.Fatalf("the call: %s", lines.Text())
+			}
+			end(cmd, in)
+			cmd.Wait()
+			gone("after " + way)
+		})
+	}
 }

@@ -13,7 +13,9 @@ func (d *daemon) states(t testing.TB, dir string, env ...string) map[string]stri
 	cmd := command(t.Context(), dir, "upstreams", "--at", d.URL, "--json")
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.Output()
-	var all struct{ Servers []struct{ Name, State string } }
+	var all struct {
+		Servers []struct{ Name, State string }
+	}
 	if err != nil || json.Unmarshal(out, &all) != nil {
 		t.Fatalf("helve upstreams: %v\n%s", err, out)
 	}
