@@ -28,33 +28,46 @@ const (
 )
 
 // A record is what a server listed, as the store keeps it: this as a line of
-// JSON, and after it the tools as they came, one after the other.
+// JSON, and after it the tools as they came, one after the other, and the
+// entries of the other lists.
 type record struct {
-	Format   int       `json:"format"`
-	Identity string    `json:"identity"` // of the configuration
-	Server   string    `json:"server"`   // what it calls itself
-	Version  string    `json:"version"`
-	Protocol string    `json:"protocol"`
-	Offers   []string  `json:"offers"` // of resources and prompts, what it says that it has
-	Listed   time.Time `json:"listed"`
-	Checked  string    `json:"checked"` // the version of Helve that looked which tools can be used
-	Unfit    []int     `json:"unfit"`   // those that cannot
-	Sum      uint32    `json:"sum"`     // CRC-32C of the tools
-	Sizes    []int     `json:"sizes"`   // bytes of each tool
+	Format   int        `json:"format"`
+	Identity string     `json:"identity"` // of the configuration
+	Server   string     `json:"server"`   // what it calls itself
+	Version  string     `json:"version"`
+	Protocol string     `json:"protocol"`
+	Offers   []string   `json:"offers"` // of resources and prompts, what it says that it has
+	Listed   time.Time  `json:"listed"`
+	Checked  string     `json:"checked"`         // the version of Helve that looked which tools can be used
+	Unfit    []int      `json:"unfit"`           // those that cannot
+	Sum      uint32     `json:"sum"`             // CRC-32C of all that follows
+	Sizes    []int      `json:"sizes"`           // bytes of each tool
+	Lists    []keptList `json:"lists,omitempty"` // of resources, templates and prompts, those that were read
 
 	tools []json.RawMessage
+}
+
+// A keptList is a list of other things than tools.
+type keptList struct {
+	Key   string `json:"key"`
+	Sizes []int  `json:"sizes"` // bytes of each entry
+
+	raws []json.RawMessage
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // encode returns r as the store keeps it.
 func (r *record) encode() ([]byte, error) {
-	body := bytes.Join(rawBytes(r.tools), nil)
+	all := rawBytes(r.tools)
 	head := *r
-	head.Format, head.Sum, head.Sizes = recordFormat, crc32.Checksum(body, castagnoli), make([]int, len(r.tools))
-	for i, t := range r.tools {
-		head.Sizes[i] = len(t)
+	head.Format, head.Sizes, head.Lists = recordFormat, sizesOf(r.tools), slices.Clone(r.Lists)
+	for i, l := range r.Lists {
+		head.Lists[i].Sizes = sizesOf(l.raws)
+		all = append(all, rawBytes(l.raws)...)
 	}
+	body := bytes.Join(all, nil)
+	head.Sum = crc32.Checksum(body, castagnoli)
 	line, err := tool.Encode(head)
 	if err != nil {
 		return nil, err
@@ -64,6 +77,14 @@ func (r *record) encode() ([]byte, error) {
 		return nil, fmt.Errorf("the list has %d bytes, of which the store keeps %d at most", len(data), maxRecord)
 	}
 	return data, nil
+}
+
+func sizesOf(raws []json.RawMessage) []int {
+	sizes := make([]int, len(raws))
+	for i, raw := range raws {
+		sizes[i] = len(raw)
+	}
+	return sizes
 }
 
 func rawBytes(raws []json.RawMessage) [][]byte {
@@ -88,17 +109,34 @@ func decodeRecord(data []byte) (*record, error) {
 	case crc32.Checksum(body, castagnoli) != r.Sum:
 		return nil, errors.New("the tools are not those that were written")
 	}
-	r.tools = make([]json.RawMessage, len(r.Sizes))
-	for i, n := range r.Sizes {
-		if n < 0 || n > len(body) {
-			return nil, errors.New("the sizes of the tools are not those that were written")
+	var ok bool
+	if r.tools, body, ok = split(body, r.Sizes); !ok {
+		return nil, errSizes
+	}
+	for i := range r.Lists {
+		l := &r.Lists[i]
+		if l.raws, body, ok = split(body, l.Sizes); !ok {
+			return nil, errSizes
 		}
-		r.tools[i], body = body[:n:n], body[n:]
 	}
 	if len(body) > 0 {
-		return nil, errors.New("the sizes of the tools are not those that were written")
+		return nil, errSizes
 	}
 	return r, nil
+}
+
+var errSizes = errors.New("the sizes of the tools are not those that were written")
+
+// split takes parts of these sizes from data, which are not copied.
+func split(data []byte, sizes []int) (parts []json.RawMessage, rest []byte, ok bool) {
+	parts = make([]json.RawMessage, len(sizes))
+	for i, n := range sizes {
+		if n < 0 || n > len(data) {
+			return nil, nil, false
+		}
+		parts[i], data = data[:n:n], data[n:]
+	}
+	return parts, data, true
 }
 
 // fit returns which tools this version knows to be usable; nil: it knows of none.
@@ -194,6 +232,7 @@ func (s *upstream) recall(data []byte) (offer func()) {
 	}
 	checked := r.Checked
 	m := s.manifest(r, nil)
+	s.recallLists(r)
 	return func() {
 		if err := s.adopt(m); err != nil {
 			s.forget(err)
@@ -247,7 +286,9 @@ func (s *upstream) save(r *record) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsaved = r
+	kept := *r // which others go on reading
+	kept.Lists = s.lists
+	s.unsaved = &kept
 	if !s.saving {
 		s.saving = true
 		s.running.Go(s.saveAll)

@@ -39,6 +39,13 @@ func counted(s *mcp.Server) {
 	for _, name := range strings.Split(os.Getenv("HELVE_TEST_TOOLS"), ",") {
 		nopTool(s, name)
 	}
+	for _, name := range strings.Fields(os.Getenv("HELVE_TEST_OFFERS")) {
+		addResource(s, "counted", name+"://one")
+		s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "t", URITemplate: name + "://{id}"}, reads("counted"))
+		s.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{Description: "of " + name}, nil
+		})
+	}
 	s.AddTool(&mcp.Tool{Name: "get_slowly", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			if conn := dialHome("call"); conn != nil {

@@ -110,21 +110,12 @@ func (s *upstream) listed(ctx context.Context, k *kind) *list {
 	if s.lacks(k) {
 		return newList(k, nil)
 	}
-	l, err := s.readList(ctx, k)
+	raws, tells, err := s.readList(ctx, k)
 	if err != nil {
 		s.log.Debug("the MCP server does not list", "what", k.key, "error", plain(err))
 		return old
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.changes[k] != change {
-		l.until = time.Time{}
-	}
-	if r.lists == nil {
-		r.lists = map[*kind]*list{}
-	}
-	r.lists[k] = l
-	return l
+	return s.learned(k, raws, tells, change)
 }
 
 // known returns what the server listed last, however long ago, and asks only
@@ -145,26 +136,19 @@ func (s *upstream) connected() bool {
 	return s.link != nil && !s.link.lost()
 }
 
-func (s *upstream) readList(ctx context.Context, k *kind) (*list, error) {
+func (s *upstream) readList(ctx context.Context, k *kind) (raws []json.RawMessage, tells bool, err error) {
 	defer s.hold()()
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
 	link, err := s.ready(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	has, tells := k.of(link.session.InitializeResult().Capabilities)
-	var raws []json.RawMessage
 	if has {
-		if raws, err = s.list(ctx, k.method, k.key); err != nil {
-			return nil, err
-		}
+		raws, err = s.list(ctx, k.method, k.key)
 	}
-	l := newList(k, raws)
-	if tells {
-		l.until = time.Now().Add(listLasts)
-	}
-	return l, nil
+	return raws, tells, err
 }
 
 // hears adds to a client what it does with a server's news.
@@ -210,7 +194,7 @@ func (s *upstream) changed(kinds ...*kind) {
 // linked begins to relay a connection that has just been made.
 func (s *upstream) linked(l *link) {
 	caps := l.session.InitializeResult().Capabilities
-	for _, k := range []*kind{resources, templates, prompts} {
+	for _, k := range allKinds {
 		if has, _ := k.of(caps); has {
 			s.changed(k)
 		}

@@ -212,11 +212,9 @@ func (a asked) listResources(ctx context.Context, c *tool.Call, in which) (*tool
 	}
 	return answerOf(each(servers, func(s *upstream) offer {
 		o := offer{Server: s.Name}
-		has, err := s.offers(ctx, resources)
-		if err == nil && has {
-			if o.Resources, err = s.list(ctx, methodListResources, "resources"); err == nil {
-				o.Templates, err = s.list(ctx, methodListTemplates, "resourceTemplates")
-			}
+		var err error
+		if o.Resources, err = s.offers(ctx, resources); err == nil {
+			o.Templates, err = s.offers(ctx, templates)
 		}
 		if err != nil {
 			o.Error = tool.AsError(err).Message
@@ -232,29 +230,36 @@ func (a asked) listPrompts(ctx context.Context, c *tool.Call, in which) (*tool.R
 	}
 	return answerOf(each(servers, func(s *upstream) offer {
 		o := offer{Server: s.Name}
-		has, err := s.offers(ctx, prompts)
-		if err == nil && has {
-			o.Prompts, err = s.list(ctx, methodListPrompts, "prompts")
-		}
-		if err != nil {
+		var err error
+		if o.Prompts, err = s.offers(ctx, prompts); err != nil {
 			o.Error = tool.AsError(err).Message
 		}
 		return o
 	}))
 }
 
-// offers reports whether the server says that it has such things.
-func (s *upstream) offers(ctx context.Context, k *kind) (bool, error) {
+// offers returns what the server lists of a kind, as it sent it: what it listed
+// last while it does not run.
+func (s *upstream) offers(ctx context.Context, k *kind) ([]json.RawMessage, error) {
 	if s.lacks(k) {
-		return false, nil
+		return nil, nil
+	}
+	if raws, kept := s.kept(k); kept && !s.connected() {
+		return raws, nil
 	}
 	defer s.hold()()
 	l, err := s.ready(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	has, _ := k.of(l.session.InitializeResult().Capabilities)
-	return has, nil
+	if has, _ := k.of(l.session.InitializeResult().Capabilities); !has {
+		return nil, nil
+	}
+	raws, err := s.list(ctx, k.method, k.key)
+	if err == nil {
+		s.keepList(k, raws)
+	}
+	return raws, err
 }
 
 // list reads all pages of a list. A server that does not know the method has

@@ -38,12 +38,14 @@ type upstream struct {
 	link     *link         // nil: down
 	attempt  chan struct{} // closed at the end of the attempt that is under way or comes next
 	settled  bool
-	calls    int       // in flight, or waiting for the server to be started
-	used     time.Time // when a call began or ended last
-	failures int       // in a row
-	next     time.Time // no attempt is made before
-	declared []string  // see record.Offers; nil: not known
-	unsaved  *record   // what the store is to keep
+	calls    int        // in flight, or waiting for the server to be started
+	used     time.Time  // when a call began or ended last
+	failures int        // in a row
+	next     time.Time  // no attempt is made before
+	declared []string   // see record.Offers; nil: not known
+	last     *record    // that was offered
+	lists    []keptList // what is kept of the other lists; replaced, never changed
+	unsaved  *record    // what the store is to keep
 	saving   bool
 }
 
@@ -141,6 +143,7 @@ func (s *upstream) run(ctx context.Context) {
 			continue
 		}
 		since := time.Now()
+		s.running.Go(func() { s.learn(ctx, l) })
 		err = s.attend(ctx, l)
 		s.ended(ctx, since, err)
 		l.stop()
@@ -349,7 +352,7 @@ func (s *upstream) adopt(m *manifest) error {
 	st := &s.status
 	st.Tools, st.LeftOut, st.Error = len(m.tools), m.leftOut, ""
 	st.Server, st.Version, st.Protocol = r.Server, r.Version, r.Protocol
-	s.declared = r.Offers
+	s.declared, s.last = r.Offers, r
 	return nil
 }
 
