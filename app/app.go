@@ -27,18 +27,23 @@ import (
 
 // Options say what to open and where.
 type Options struct {
-	Config   *Config          // nil: Default()
-	File     string           // the app file, which no call may write; "": none
-	Modules  []*module.Module // those that there are
-	Root     string           // the folder that calls may touch
-	State    string           // the folder of what outlives the process; "": .helve in the root
-	Store    string           // postgres://…, "memory", a file; "": helve.db in State
-	Approver guard.Approver   // nil: what would be asked about is denied
-	Secret   func(string) (string, error)
-	Conceal  []string // texts that neither results nor the audit show
-	Log      *slog.Logger
-	Version  string
-	Watchdog []string // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
+	Config     *Config          // nil: Default()
+	File       string           // the app file, which no call may write; "": none
+	Modules    []*module.Module // those that there are
+	Root       string           // the folder that calls may touch
+	State      string           // the folder of what outlives the process; "": .helve in the root
+	Store      string           // postgres://…, "memory", a file; "": helve.db in State
+	Approver   guard.Approver   // nil: what would be asked about is denied
+	Secret     func(string) (string, error)
+	Conceal    []string // texts that neither results nor the audit show
+	Log        *slog.Logger
+	Version    string
+	Middleware []*guard.MiddlewareKind // what the file may declare beside guard.MiddlewareKinds
+	Watchdog   []string                // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
+
+	// Sessions remember what sessions did; give the same to an app that takes
+	// the place of another. Nil: the app has its own.
+	Sessions *guard.Sessions
 
 	// Inspect opens the app only to be looked at: nothing is written, and
 	// calls are refused.
@@ -69,6 +74,7 @@ type App struct {
 	ups   *mcpbridge.Upstreams
 
 	redactor *guard.Redactor
+	changes  *guard.Changes
 	judges   map[string]guard.Policy // the modules' own policies
 	failures []Failure
 	closers  []func() error
@@ -174,10 +180,16 @@ func (a *App) openPipeline(context.Context) error {
 	}
 	rules.Module = func(c *tool.Call) guard.Policy { return a.judges[c.Tool.ModuleName()] }
 	a.rules = rules
+	middleware, err := a.middlewares()
+	if err != nil {
+		return err
+	}
 	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
 		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Root: a.Root, Egress: policy,
 		Policies: []guard.Policy{rules.Judge}, Approver: a.opts.Approver,
-		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor,
+		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
+		Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
+		Limiter: a.limiter(), Middleware: middleware, Changes: a.changes,
 	})...)
 	return nil
 }

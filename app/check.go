@@ -126,6 +126,7 @@ func (l *loader) checkRuntime(root *node) {
 			l.checkModule(n.at, fmt.Sprintf("runtime.direct_modules[%d]", i), n.text)
 		}
 	}
+	l.checkMiddleware(r.get("middleware"), "runtime.middleware")
 	if f := r.field("workdir_mode"); f != nil && f.value.str() == "fixed" && r.get("workdir") == nil {
 		l.fail(f.value.at, "runtime.workdir_mode", "is fixed, and no workdir is named", "add runtime.workdir")
 	}
@@ -188,6 +189,7 @@ func (l *loader) checkModules(root *node) {
 			}
 			l.checkAlias(f, path, aliases, root)
 		}
+		l.checkMiddleware(f.value.get("middleware"), path+".middleware")
 		if len(modules) == 0 {
 			continue
 		}
@@ -277,6 +279,7 @@ func (l *loader) checkServers(root *node) {
 			l.checkURL(byURL.value, path+".url")
 		}
 		l.checkOverrides(s.get("overrides"), path+".overrides")
+		l.checkMiddleware(s.get("middleware"), path+".middleware")
 	}
 }
 
@@ -332,15 +335,7 @@ func (l *loader) checkCapabilities(root *node) {
 			l.checkModule(n.at, fmt.Sprintf("%s.hidden_modules[%d]", path, i), n.text)
 		}
 	}
-	for _, f := range caps.get("rate_limits").members() {
-		p := joinPath(path+".rate_limits", f.key)
-		if f.value.kind == isNumber && strings.HasPrefix(f.value.text, "-") || f.value.text == "0" {
-			l.fail(f.value.at, p, "is "+f.value.text+", where calls per minute are wanted, at least 1", "")
-		}
-		if f.key != "*" && len(l.catalogue.resolve(f.key)) == 0 && !l.catalogue.matches(f.key) {
-			l.fail(f.at, p, fmt.Sprintf("%q names no module and no tool", f.key), nearest(f.key, append(l.catalogue.names(), l.catalogue.toolNames()...)))
-		}
-	}
+	l.checkLimits(caps.get("rate_limits"), path+".rate_limits")
 }
 
 func (l *loader) checkRule(r *node, path string) {

@@ -50,6 +50,8 @@ type Runtime struct {
 	Context            Context         `json:"context,omitzero" jsonschema:"how much of the model's context is used"`
 	Hooks              json.RawMessage `json:"hooks,omitempty" form:"Hooks" jsonschema:"what happens on events, as the app"`
 	Middleware         json.RawMessage `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls: name, {name: settings}, or {name, config, enabled}"`
+	Repetition         Repetition      `json:"repetition,omitzero" jsonschema:"when calls that are made again and again are refused"`
+	MaxMistakes        int             `json:"max_mistakes,omitempty" default:"3" min:"0" jsonschema:"how many mistakes in a row stop a turn; 0: any number may be made"`
 	Watchers           bool            `json:"watchers,omitempty" jsonschema:"offer the watch_* tools"`
 	Scheduler          bool            `json:"scheduler,omitempty" jsonschema:"offer schedule, cancel_schedule and remind"`
 	Triggers           json.RawMessage `json:"triggers,omitempty" form:"Triggers" jsonschema:"what starts the app"`
@@ -57,6 +59,15 @@ type Runtime struct {
 	Input              json.RawMessage `json:"input,omitempty" form:"Any" jsonschema:"what a one-shot app is given"`
 	Output             json.RawMessage `json:"output,omitempty" form:"Any" jsonschema:"what a one-shot app gives back"`
 	PayloadSchema      json.RawMessage `json:"payload_schema,omitempty" form:"Object" jsonschema:"the JSON Schema of what a one-shot app is given"`
+}
+
+// Repetition says when a call is refused because it was made again and again
+// (SPEC X8).
+type Repetition struct {
+	Callers    string  `json:"callers,omitempty" enum:"agents,all,none" default:"\"agents\"" jsonschema:"whose calls are watched, here and for max_mistakes: agents of the app, MCP and HTTP clients as well, or nobody's"`
+	Window     int     `json:"window,omitempty" default:"15" min:"2" max:"200" jsonschema:"how many of a session's last calls count"`
+	Limit      int     `json:"limit,omitempty" default:"3" min:"2" max:"100" jsonschema:"the so manieth call alike is refused"`
+	Similarity float64 `json:"similarity,omitempty" default:"0.5" min:"0" max:"1" jsonschema:"queries whose words overlap more than this (Jaccard) count as the same"`
 }
 
 // Context says how much of a model's context is used, and how it is kept.
@@ -138,15 +149,22 @@ type Constraints struct {
 
 // Capabilities are an app's policy (SPEC A1).
 type Capabilities struct {
-	DefaultPolicy   string         `json:"default_policy,omitempty" enum:"auto,approve,approve_all,block" default:"\"approve\"" jsonschema:"what becomes of calls on which no rule speaks"`
-	MaxRiskLevel    string         `json:"max_risk_level,omitempty" enum:"low,medium,high" default:"\"medium\"" jsonschema:"what is riskier is blocked unless it is granted"`
-	Grant           []Rule         `json:"grant,omitempty" jsonschema:"what runs without being asked about"`
-	Approve         []Rule         `json:"approve,omitempty" jsonschema:"what is asked about"`
-	Deny            []Rule         `json:"deny,omitempty" jsonschema:"what never runs, and is not seen"`
-	Hidden          []Rule         `json:"hidden,omitempty" jsonschema:"what agents do not see and cannot call"`
-	HiddenModules   []string       `json:"hidden_modules,omitempty" jsonschema:"modules whose tools agents do not see and cannot call"`
-	ApprovalTimeout int            `json:"approval_timeout,omitempty" default:"300" min:"30" max:"3600" jsonschema:"seconds after which a question that nobody answered is a no"`
-	RateLimits      map[string]int `json:"rate_limits,omitempty" jsonschema:"calls per minute, by module.action, module or *"`
+	DefaultPolicy   string               `json:"default_policy,omitempty" enum:"auto,approve,approve_all,block" default:"\"approve\"" jsonschema:"what becomes of calls on which no rule speaks"`
+	MaxRiskLevel    string               `json:"max_risk_level,omitempty" enum:"low,medium,high" default:"\"medium\"" jsonschema:"what is riskier is blocked unless it is granted"`
+	Grant           []Rule               `json:"grant,omitempty" jsonschema:"what runs without being asked about"`
+	Approve         []Rule               `json:"approve,omitempty" jsonschema:"what is asked about"`
+	Deny            []Rule               `json:"deny,omitempty" jsonschema:"what never runs, and is not seen"`
+	Hidden          []Rule               `json:"hidden,omitempty" jsonschema:"what agents do not see and cannot call"`
+	HiddenModules   []string             `json:"hidden_modules,omitempty" jsonschema:"modules whose tools agents do not see and cannot call"`
+	ApprovalTimeout int                  `json:"approval_timeout,omitempty" default:"300" min:"30" max:"3600" jsonschema:"seconds after which a question that nobody answered is a no"`
+	RateLimits      map[string]RateLimit `json:"rate_limits,omitempty" jsonschema:"calls per minute, or {calls, window, per}, by module.action, module, glob or *"`
+}
+
+// A RateLimit is how many calls there may be in a minute, or {calls, window, per}.
+type RateLimit struct {
+	Calls  int     `json:"calls" min:"1" max:"1000000" jsonschema:"how many calls"`
+	Window float64 `json:"window,omitempty" default:"60" min:"1" max:"2678400" jsonschema:"in how many seconds"`
+	Per    string  `json:"per,omitempty" enum:"app,session" default:"\"app\"" jsonschema:"for the whole app, or for each session on its own"`
 }
 
 // A Rule is {module, actions, reason}, or the text of a pattern with conditions
@@ -173,6 +191,7 @@ type MCPServer struct {
 	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
 	Timeout     int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
 	Overrides   map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`
+	Middleware  json.RawMessage     `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls of its tools: name, {name: settings}, or {name, config, enabled}"`
 }
 
 // An Override is an operator's word on one upstream tool.

@@ -53,8 +53,9 @@ func equal(t *testing.T, what string, got, want any) {
 func TestDefaults(t *testing.T) {
 	c := app.Default()
 	equal(t, "app", c.App, app.Info{ID: "default", Name: "Default", Version: "1.0"})
-	equal(t, "runtime", c.Runtime, app.Runtime{Mode: "conversation", MaxTurns: 50, Timeout: 300, WorkdirMode: "auto", MaxActiveTools: 20,
-		Context: app.Context{OutputReserved: 4096, Strategy: "summarize", KeepRecent: 10, CompressionTrigger: 0.75}})
+	equal(t, "runtime", c.Runtime, app.Runtime{Mode: "conversation", MaxTurns: 50, Timeout: 300, WorkdirMode: "auto", MaxActiveTools: 20, MaxMistakes: 3,
+		Repetition: app.Repetition{Callers: "agents", Window: 15, Limit: 3, Similarity: 0.5},
+		Context:    app.Context{OutputReserved: 4096, Strategy: "summarize", KeepRecent: 10, CompressionTrigger: 0.75}})
 	equal(t, "capabilities", c.Tools.Capabilities, app.Capabilities{DefaultPolicy: "approve", MaxRiskLevel: "medium", ApprovalTimeout: 300})
 	equal(t, "security", c.Security, app.Security{Sandbox: "require", Taint: "warn"})
 	if c.SchemaVersion != 2 || c.Tools.Modules != nil {

@@ -55,6 +55,21 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(r))
 }
 
+// written returns how a rate limit is written: a number, or a map.
+func (RateLimit) written(g *generator) string {
+	return g.union("integer", `"minimum":1`, g.fieldsOf(RateLimit{}))
+}
+
+// UnmarshalJSON reads a number of calls per minute, or {calls, window, per}.
+func (r *RateLimit) UnmarshalJSON(data []byte) error {
+	*r = RateLimit{}
+	if data[0] != '{' {
+		return json.Unmarshal(data, &r.Calls)
+	}
+	type plain RateLimit
+	return json.Unmarshal(data, (*plain)(r))
+}
+
 // written returns how a ModuleUse is written: a module's name, or a map from
 // it to its actions.
 func (ModuleUse) written(g *generator) string {

@@ -12,12 +12,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/module"
 )
 
 // LoadOptions are what an app file is read against.
 type LoadOptions struct {
-	Modules []*module.Module                  // those that there are; mcp is known without being listed
+	Modules []*module.Module // those that there are; mcp is known without being listed
+
+	Middleware []*guard.MiddlewareKind // beside guard.MiddlewareKinds
+
 	Env     func(name string) (string, bool)  // fills {{env.X}}; nil: nothing is set
 	Secret  func(name string) (string, error) // not asked here: secrets stay references until they are needed
 	Workdir string                            // fills {{workdir}}; "" or ".": runtime.workdir, or the current folder

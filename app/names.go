@@ -209,6 +209,15 @@ func (l *loader) resolveNames(c *Config) {
 		*rules = k.rules(*rules)
 	}
 	k.blocks(c.Tools.Modules)
+	for name, limit := range p.RateLimits {
+		if moduleAliases[name] == nil {
+			continue
+		}
+		delete(p.RateLimits, name)
+		for _, m := range k.resolve(name) {
+			p.RateLimits[m] = limit
+		}
+	}
 }
 
 func (c *catalogue) expand(names []string) []string {

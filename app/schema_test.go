@@ -113,7 +113,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 var known = map[string]string{
 	"":                                     "schema_version app runtime agents tools security dev",
 	"app":                                  "app_id name version description author tags icon category",
-	"runtime":                              "mode entry_agent max_turns timeout workdir workdir_mode direct_modules tool_injection max_active_tools context hooks middleware watchers scheduler triggers max_sessions_per_user input output payload_schema",
+	"runtime":                              "mode entry_agent max_turns timeout workdir workdir_mode direct_modules tool_injection max_active_tools context hooks middleware repetition max_mistakes watchers scheduler triggers max_sessions_per_user input output payload_schema",
 	"runtime/context":                      "max_tokens output_reserved strategy keep_recent compression_trigger",
 	"runtime/hooks/0":                      "id on condition action cooldown max_fires priority enabled timeout",
 	"agents/0":                             "id role brain system_prompt plan_first specialty delegate_to capabilities modules profile pool hooks",

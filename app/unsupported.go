@@ -9,7 +9,6 @@ var unsupported = []struct {
 	value   string // the only value that is refused; "": all but empty ones and false
 }{
 	{"runtime.hooks", "hooks are", ""},
-	{"runtime.middleware", "middleware is", ""},
 	{"runtime.watchers", "watchers are", ""},
 	{"runtime.scheduler", "the scheduler is", ""},
 	{"runtime.triggers", "triggers are", ""},
@@ -18,9 +17,7 @@ var unsupported = []struct {
 	{"runtime.payload_schema", "payload schemas are", ""},
 	{"agents.[].hooks", "hooks are", ""},
 	{"agents.[].capabilities", "skills are", ""},
-	{"tools.modules.*.middleware", "middleware is", ""},
 	{"tools.modules.*.credential", "stored credentials are", ""},
-	{"tools.capabilities.rate_limits", "rate limits are", ""},
 	{"tools.mcp_servers.*.oauth", "OAuth is", ""},
 	{"tools.channels", "channels are", ""},
 	{"security.taint", "taint: enforce is", "enforce"},

@@ -29,7 +29,15 @@ type Options struct {
 	MaxResult int           // characters of a result that the caller sees; zero: DefaultMaxResult
 	Spill     store.Store   // keeps what was cut off; nil: it is lost, and the marker says so
 	Audit     *audit.Log    // nil: no audit
-	Now       func() time.Time
+
+	Sessions   *Sessions // remembers what sessions did; nil: one of its own
+	Repeats    Repeats   // what counts as repetition
+	Mistakes   int       // in a row that stop a turn; zero: DefaultMistakes, negative: any number
+	Limiter    *Limiter  // nil: there are no rate limits
+	Middleware []Middleware
+	Changes    *Changes // told of calls that may change something; nil: nobody is
+
+	Now func() time.Time
 }
 
 // Standard returns the stages through which every call goes, from everywhere
@@ -43,21 +51,29 @@ func Standard(o Options) []pipeline.Stage {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Sessions == nil {
+		o.Sessions = new(Sessions)
+	}
 	return []pipeline.Stage{
 		// on the way back
 		Audit(o.Audit, o.Redactor, o.Now),
+		CountMistakes(o.Sessions, o.Repeats.Callers, o.Mistakes),
 		Truncate(o.MaxResult, o.Spill, o.Now),
 		Redact(o.Redactor),
 		Output(),
 		// on the way in
 		Resolve(o.Tools, o.Visible, o.Suggest),
 		Visible(o.Visible),
+		Rewrite(o.Middleware),
 		Validate(),
 		Paths(o.Root),
 		URLs(o.Egress),
 		Permit(o.Policies...),
+		Rate(o.Limiter),
+		Repetition(o.Sessions, o.Repeats),
 		Approval(o.Approver, o.Redactor),
 		Ready(o.Audit),
+		Around(o.Middleware, o.Changes, o.Log),
 		Timeout(o.Timeout),
 	}
 }

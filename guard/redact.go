@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/schema"
@@ -20,8 +21,56 @@ const Redacted = "[redacted]"
 // credential-like keys, what has the shape of a token, what a schema declares
 // secret, and the values that it was told. It is safe for concurrent use.
 type Redactor struct {
-	mu     sync.RWMutex
-	values []string // longest use: a handful
+	mu       sync.RWMutex
+	values   []string // longest use: a handful
+	patterns []pattern
+	hiding   atomic.Bool // there are patterns
+}
+
+// A pattern is what the calls of a module's tools must not show; "": of all.
+type pattern struct {
+	module string
+	shape  *regexp.Regexp
+}
+
+// Hide makes the redactor take out what matches re wherever a call of the
+// module's tools shows it; "": of any.
+func (r *Redactor) Hide(module string, re *regexp.Regexp) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.patterns = append(r.patterns, pattern{module, re})
+	r.hiding.Store(true)
+}
+
+// hides reports whether there are patterns for a tool's calls; t may be nil.
+func (r *Redactor) hides(t *tool.Tool) bool {
+	if r == nil || !r.hiding.Load() {
+		return false
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, p := range r.patterns {
+		if p.module == "" || t != nil && t.ModuleName() == p.module {
+			return true
+		}
+	}
+	return false
+}
+
+// text is Text with the patterns for a tool's calls; t may be nil.
+func (r *Redactor) text(s string, t *tool.Tool) string {
+	s = r.Text(s)
+	if !r.hides(t) {
+		return s
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, p := range r.patterns {
+		if p.module == "" || t != nil && t.ModuleName() == p.module {
+			s = p.shape.ReplaceAllLiteralString(s, Redacted)
+		}
+	}
+	return s
 }
 
 // NewRedactor returns a Redactor that knows the standard shapes and keys.
@@ -117,13 +166,17 @@ func (r *Redactor) Call(c *tool.Call) json.RawMessage {
 			return json.RawMessage(`"` + Redacted + `"`)
 		}
 	}
-	return r.Args(c.Args, values)
+	return r.args(c.Args, values, c.Tool)
 }
 
 // Args returns arguments without secrets: values under credential-like keys,
 // those of values whose role is secret, and anything that has the shape of a
 // token. Arguments that are not JSON become a string that is redacted as a text.
 func (r *Redactor) Args(args json.RawMessage, values []schema.Value) json.RawMessage {
+	return r.args(args, values, nil)
+}
+
+func (r *Redactor) args(args json.RawMessage, values []schema.Value, t *tool.Tool) json.RawMessage {
 	secret := map[string]bool(nil)
 	for _, v := range values {
 		if v.Role == schema.Secret {
@@ -133,40 +186,40 @@ func (r *Redactor) Args(args json.RawMessage, values []schema.Value) json.RawMes
 			secret[v.Pointer] = true
 		}
 	}
-	if secret == nil && !suspicious(args) && !r.knows(args) {
+	if secret == nil && !suspicious(args) && !r.knows(args) && !r.hides(t) {
 		return args
 	}
 	var v any
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
-		out, _ := json.Marshal(r.Text(string(args)))
+		out, _ := json.Marshal(r.text(string(args), t))
 		return out
 	}
-	out, err := json.Marshal(r.clean("", v, secret))
+	out, err := json.Marshal(r.clean("", v, secret, t))
 	if err != nil {
 		return json.RawMessage(`"` + Redacted + `"`)
 	}
 	return out
 }
 
-func (r *Redactor) clean(pointer string, v any, secret map[string]bool) any {
+func (r *Redactor) clean(pointer string, v any, secret map[string]bool, t *tool.Tool) any {
 	if secret[pointer] {
 		return Redacted
 	}
 	switch v := v.(type) {
 	case string:
-		return r.Text(v)
+		return r.text(v, t)
 	case []any:
 		for i := range v {
-			v[i] = r.clean(pointer+"/"+itoa(i), v[i], secret)
+			v[i] = r.clean(pointer+"/"+itoa(i), v[i], secret, t)
 		}
 	case map[string]any:
 		for k, e := range v {
 			if SecretKey(k) && !isEmpty(e) {
 				v[k] = Redacted
 			} else {
-				v[k] = r.clean(pointer+"/"+escapePointer(k), e, secret)
+				v[k] = r.clean(pointer+"/"+escapePointer(k), e, secret, t)
 			}
 		}
 	}
@@ -255,14 +308,14 @@ func Redact(r *Redactor) pipeline.Stage {
 				if err != nil {
 					return nil, err
 				}
-				return r.result(res), nil
+				return r.result(res, c.Tool), nil
 			}
 		},
 	}
 }
 
 // result returns res, or a copy without its secrets if it has any.
-func (r *Redactor) result(res *tool.Result) *tool.Result {
+func (r *Redactor) result(res *tool.Result, t *tool.Tool) *tool.Result {
 	out := res
 	edit := func() *tool.Result {
 		if out == res {
@@ -273,13 +326,13 @@ func (r *Redactor) result(res *tool.Result) *tool.Result {
 		return out
 	}
 	for i, c := range res.Content {
-		if text := r.Text(c.Text); text != c.Text {
+		if text := r.text(c.Text, t); text != c.Text {
 			edit().Content[i].Text = text
 			out.Content[i].Raw = nil
 		}
 	}
 	if s := string(res.Structured); s != "" {
-		if clean := r.Text(s); clean != s {
+		if clean := r.text(s, t); clean != s {
 			edit().Structured = json.RawMessage(clean)
 			if !json.Valid(out.Structured) {
 				out.Structured = nil
@@ -287,7 +340,7 @@ func (r *Redactor) result(res *tool.Result) *tool.Result {
 		}
 	}
 	if res.Err != nil {
-		if text := r.Text(res.Err.Message); text != res.Err.Message {
+		if text := r.text(res.Err.Message, t); text != res.Err.Message {
 			e := *res.Err
 			e.Message = text
 			edit().Err = &e

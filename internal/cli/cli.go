@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -119,6 +120,8 @@ type cli struct {
 	json, verbose                bool
 	conceal                      string // the operator's token: no call shows it
 	profile                      string // to which MCP clients are bound; "": to none
+
+	sessions *guard.Sessions // outlive an app that is opened anew
 }
 
 func (c *cli) root() *cobra.Command {

@@ -60,7 +60,7 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 	a, err := app.Open(ctx, app.Options{
 		Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
 		Approver: approver, Secret: secret, Conceal: []string{c.conceal}, Log: c.logger(), Version: version(), Inspect: inspect,
-		Watchdog: watchdog(),
+		Watchdog: watchdog(), Sessions: c.sessions,
 	})
 	if err != nil {
 		return nil, err
@@ -85,6 +85,7 @@ func (c *cli) rootOf(cfg *app.Config) string {
 
 // openLive opens the app that the flags name, and follows its file.
 func (c *cli) openLive(ctx context.Context) (*app.Live, error) {
+	c.sessions = new(guard.Sessions)
 	return app.OpenLive(ctx, c.logger(), func(ctx context.Context) (*app.App, error) {
 		return c.open(context.WithoutCancel(ctx), nil, false)
 	})
