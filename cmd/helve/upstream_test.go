@@ -38,6 +38,8 @@ func upstreamMain() {
 			slowTool(s, value)
 		case "change":
 			changingTools(s)
+		case "flaky":
+			flakyTools(s, value)
 		case "schemas":
 			if err := plainServer(value); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -116,6 +118,25 @@ func slowTool(s *mcp.Server, addr string) {
 		answer, _ := io.ReadAll(conn)
 		return string(answer)
 	})
+}
+
+// flakyTools adds tools that fall the first time that they are called; each
+// leaves a mark in a file for each call.
+func flakyTools(s *mcp.Server, file string) {
+	for _, name := range []string{"get_flaky", "create_flaky"} {
+		addTool(s, name, anything, func(context.Context, json.RawMessage) string {
+			f, err := os.OpenFile(file+"."+name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				return err.Error()
+			}
+			defer f.Close()
+			f.WriteString("i")
+			if info, err := f.Stat(); err != nil || info.Size() == 1 {
+				os.Exit(3)
+			}
+			return "done"
+		})
+	}
 }
 
 // changingTools adds a tool that puts another in place of a third.
