@@ -52,7 +52,7 @@ func TestRateLimitsThroughEveryEntry(t *testing.T) {
 			dir := folder(t, "a.txt", "hello", "app.yaml", limitedApp)
 			http := serve(t, dir, "--app", "app.yaml").connect(t, "/mcp")
 			local := stdio(t, dir, "--app", "app.yaml")
-			read := func(n int) object { return object{"path": "a.txt", "offset": n} }
+			read := func(n int) object { return object{"path": "a.txt", "limit": n} }
 			for i, s := range []*mcp.ClientSession{http, local} {
 				if code := try(t, s, "filesystem.read", read(i+1)); code != "" {
 					t.Errorf("call %d: %s", i+1, code)
@@ -86,7 +86,7 @@ func exactlySo(t *testing.T, store string) {
 		s := serve(t, dir, "--app", "app.yaml", "--store", store).connect(t, "/mcp")
 		for i := range 20 {
 			all.Go(func() {
-				switch got := call(t, s, "filesystem.read", object{"path": "a.txt", "offset": i + 1}); got.Code {
+				switch got := call(t, s, "filesystem.read", object{"path": "a.txt", "limit": i + 1}); got.Code {
 				case "":
 					ran.Add(1)
 				case "rate_limited":
