@@ -18,15 +18,15 @@ const maxSessions = 2000
 // each.
 type Sessions struct {
 	mu    sync.Mutex
-	byKey map[sessionKey]*list.Element
+	byKey map[callerKey]*list.Element
 	order list.List // of *session, the latest caller first
 }
 
-// A sessionKey tells one line of work from another.
-type sessionKey struct{ app, agent, user, session string }
+// A callerKey tells one line of work from another.
+type callerKey struct{ app, agent, user, session string }
 
 type session struct {
-	key      sessionKey
+	key      callerKey
 	calls    []pastCall // oldest first
 	serial   uint64     // of the next call
 	mistakes int        // in a row
@@ -35,13 +35,13 @@ type session struct {
 
 // of returns the memory of the session that makes a call. The lock is held.
 func (s *Sessions) of(from *tool.Origin) *session {
-	key := sessionKey{from.App, from.Agent, from.User, from.Session}
+	key := callerKey{from.App, from.Agent, from.User, from.Session}
 	if e, ok := s.byKey[key]; ok {
 		s.order.MoveToFront(e)
 		return e.Value.(*session)
 	}
 	if s.byKey == nil {
-		s.byKey = map[sessionKey]*list.Element{}
+		s.byKey = map[callerKey]*list.Element{}
 	}
 	if s.order.Len() >= maxSessions {
 		oldest := s.order.Back()
