@@ -20,6 +20,7 @@ import (
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
@@ -45,6 +46,9 @@ type Options struct {
 	// the place of another. Nil: the app has its own.
 	Sessions *guard.Sessions
 
+	// Confine is a command that does what sandbox.Help says. None: see sandbox.Options.
+	Confine []string
+
 	// Inspect opens the app only to be looked at: nothing is written, and
 	// calls are refused.
 	Inspect bool
@@ -62,6 +66,8 @@ type App struct {
 	Root   *root.Root
 	Store  store.Store // the app's own part
 	State  string      // the folder
+	// Sandbox runs the programs that tools start.
+	Sandbox *sandbox.Runner
 
 	whole store.Store
 	reg   tool.Registry
@@ -145,13 +151,16 @@ func (a *App) openRoot(context.Context) (err error) {
 		return err
 	}
 	a.Root.Block(a.State)
+	confined := sandbox.Options{Mode: sandbox.Mode(a.Config.Security.Sandbox), Helper: a.opts.Confine, Hide: []string{a.State}}
 	if a.opts.File != "" {
 		file, err := filepath.Abs(a.opts.File)
 		if err != nil {
 			return err
 		}
 		a.Root.Protect(file)
+		confined.Keep = []string{file}
 	}
+	a.Sandbox = sandbox.New(confined)
 	return nil
 }
 
@@ -197,7 +206,7 @@ func (a *App) openPipeline(context.Context) error {
 // host returns what the named module may touch.
 func (a *App) host(name string) *module.Host {
 	return &module.Host{
-		Log: a.log.With("module", name), Root: a.Root, App: a.Config.App.ID, Now: time.Now,
+		Log: a.log.With("module", name), Root: a.Root, Sandbox: a.Sandbox, App: a.Config.App.ID, Now: time.Now,
 		HTTP:    egress.Client(egress.Policy{AllowHosts: a.Config.Security.AllowHosts}),
 		Store:   store.Sub(a.Store, name),
 		Secret:  a.opts.Secret,

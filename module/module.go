@@ -14,6 +14,7 @@ import (
 
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/store"
@@ -35,10 +36,11 @@ type Module struct {
 // is given a Host without any of it, and must not use it before a call.
 type Host struct {
 	Log     *slog.Logger
-	Root    *root.Root   // the only folder
-	HTTP    *http.Client // the only way out
-	Store   store.Store  // the module's own part of it
-	App     string       // the app's id
+	Root    *root.Root      // the only folder
+	HTTP    *http.Client    // the only way out
+	Store   store.Store     // the module's own part of it
+	Sandbox *sandbox.Runner // the only way to run a program; nil refuses
+	App     string          // the app's id
 	Now     func() time.Time
 	Secret  func(name string) (string, error)
 	Publish func(tools ...*tool.Tool) error // replaces the tools that the module offers

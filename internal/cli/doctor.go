@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os/exec"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +13,7 @@ import (
 	"github.com/helve-ai/helve/audit"
 	"github.com/helve-ai/helve/internal/daemon"
 	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/store"
 )
 
@@ -22,18 +23,19 @@ type finding struct {
 	Status string `json:"status"` // ok, warning, error
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
+	Detail any    `json:"detail,omitempty"` // for programs that read it
 }
 
 func ok(check, format string, args ...any) finding {
-	return finding{check, "ok", fmt.Sprintf(format, args...), ""}
+	return finding{Check: check, Status: "ok", Text: fmt.Sprintf(format, args...)}
 }
 
 func warning(check, remedy, format string, args ...any) finding {
-	return finding{check, "warning", fmt.Sprintf(format, args...), remedy}
+	return finding{Check: check, Status: "warning", Text: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
 func failure(check, remedy string, err error) finding {
-	return finding{check, "error", err.Error(), remedy}
+	return finding{Check: check, Status: "error", Text: err.Error(), Remedy: remedy}
 }
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -75,13 +77,13 @@ func (c *cli) showFindings(found []finding) {
 
 func (c *cli) diagnose(ctx context.Context) []finding {
 	found := []finding{ok("version", "helve %s", version()), c.checkRoot(), c.checkAddr()}
-	found = append(found, checkSandbox())
 	a, err := c.open(ctx, nil, false)
 	if err != nil {
+		found = append(found, checkSandbox(sandbox.New(sandbox.Options{Helper: confine()})))
 		return append(found, failure("app", "helve app check FILE tells more about an app file; --state names another folder for what is kept", err))
 	}
 	defer a.Close()
-	found = append(found, ok("app", "%s: %d tools", a.Config.App.ID, a.Tools().Len()))
+	found = append(found, checkSandbox(a.Sandbox), ok("app", "%s: %d tools", a.Config.App.ID, a.Tools().Len()))
 	for _, f := range a.Failures() {
 		found = append(found, failure("module "+f.Module, "the other modules serve", errors.New(f.Error)))
 	}
@@ -114,12 +116,32 @@ func (c *cli) checkAddr() finding {
 	return ok("address", "%s is free", daemon.DefaultAddr)
 }
 
-// checkSandbox says what could confine commands on this machine.
-func checkSandbox() finding {
-	if path, err := exec.LookPath("bwrap"); err == nil {
-		return ok("sandbox", "bubblewrap is at %s; this version does not use it yet: commands are held by their allowlist alone", path)
+// checkSandbox says what confines commands on this machine, and how to get
+// something stronger.
+func checkSandbox(box *sandbox.Runner) finding {
+	s := box.Status()
+	text := fmt.Sprintf("%s (%s) confines commands", s.Active, s.Detail)
+	if s.Active == sandbox.None {
+		text = map[sandbox.Mode]string{
+			sandbox.Require: "nothing confines commands, so shell.run is refused",
+			sandbox.Prefer:  "nothing confines commands; they run with limits alone, and results say so",
+			sandbox.Off:     "commands run with limits alone",
+		}[box.Mode()]
 	}
-	return warning("sandbox", "Debian: apt-get install bubblewrap", "bubblewrap is not installed; this version holds commands by their allowlist alone")
+	for _, more := range slices.Concat(s.Missing, s.Weak) {
+		text += "; " + more
+	}
+	f := finding{Check: "sandbox", Status: "ok", Text: text, Remedy: s.Remedy, Detail: struct {
+		Mode sandbox.Mode `json:"mode"`
+		sandbox.Status
+	}{box.Mode(), s}}
+	if s.Active == sandbox.None {
+		f.Status = "warning"
+		if box.Mode() != sandbox.Off && s.Remedy == "" {
+			f.Remedy = "security.sandbox: prefer in the app file runs commands all the same"
+		}
+	}
+	return f
 }
 
 func checkStore(ctx context.Context, a *app.App) finding {

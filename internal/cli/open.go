@@ -61,6 +61,7 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 		Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
 		Approver: approver, Secret: secret, Conceal: []string{c.conceal}, Log: c.logger(), Version: version(), Inspect: inspect,
 		Watchdog: watchdog(), Sessions: c.sessions,
+		Confine: confine(),
 	})
 	if err != nil {
 		return nil, err

@@ -3,27 +3,28 @@ package shell
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/helve-ai/helve/command"
+	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/tool"
 )
 
-// maxRepositories bounds the submodules that are asked before git runs.
-const maxRepositories = 64
+const (
+	maxRepositories = 64       // that are asked before git runs: submodules
+	maxListing      = 64 << 20 // bytes of what they answer
+)
 
 // drivers collects the filters that repositories name for converting files.
 type drivers struct {
-	ctx     context.Context
-	program string
-	plan    *plan
-	env     []string
-	seen    []string // top folders that were asked
-	names   []string // such as filter.lfs
+	ctx   context.Context
+	box   *sandbox.Runner
+	spec  sandbox.Spec // of the command that is to run
+	seen  []string     // top folders that were asked
+	names []string     // such as filter.lfs
 }
 
 // withoutFilters returns the settings by which git, where it only reads, leaves
@@ -31,13 +32,13 @@ type drivers struct {
 // files: git status would run them to compare. Their names are the
 // repository's choice, and its submodules', so they are asked for them; reading
 // a configuration runs nothing.
-func withoutFilters(ctx context.Context, program string, p *plan, env []string) ([]string, error) {
+func (s *shell) withoutFilters(ctx context.Context, p *plan, spec sandbox.Spec) ([]string, error) {
 	if p.profile != command.Passive || p.argv[0] != "git" {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	d := &drivers{ctx: ctx, program: program, plan: p, env: env}
+	d := &drivers{ctx: ctx, box: s.box, spec: spec}
 	if err := d.ask(folderOptions(p.argv)); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,11 @@ func withoutFilters(ctx context.Context, program string, p *plan, env []string) 
 // ask collects the filters of the repository in which git is with the options,
 // and of its submodules, in which git runs itself.
 func (d *drivers) ask(where []string) error {
-	top := strings.TrimSuffix(d.git(where, "rev-parse", "--show-toplevel"), "\n")
+	said, err := d.git(where, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	top := strings.TrimSuffix(said, "\n")
 	if top != "" && slices.Contains(d.seen, top) {
 		return nil // a submodule that is not checked out
 	}
@@ -65,7 +70,10 @@ func (d *drivers) ask(where []string) error {
 	if len(d.seen) > maxRepositories {
 		return tool.Errorf(tool.CodePermission, "the repository has more than %d submodules, whose configurations cannot all be checked; use profile full", maxRepositories)
 	}
-	for key := range strings.SplitSeq(d.git(where, "config", "--null", "--name-only", "--get-regexp", `^filter\.`), "\x00") {
+	if said, err = d.git(where, "config", "--null", "--name-only", "--get-regexp", `^filter\.`); err != nil {
+		return err
+	}
+	for key := range strings.SplitSeq(said, "\x00") {
 		if i := strings.LastIndexByte(key, '.'); i > 0 && !slices.Contains(d.names, key[:i]) {
 			d.names = append(d.names, key[:i])
 		}
@@ -73,7 +81,10 @@ func (d *drivers) ask(where []string) error {
 	if top == "" {
 		return nil
 	}
-	for entry := range strings.SplitSeq(d.git([]string{"-C", top}, "ls-files", "--stage", "-z"), "\x00") {
+	if said, err = d.git([]string{"-C", top}, "ls-files", "--stage", "-z"); err != nil {
+		return err
+	}
+	for entry := range strings.SplitSeq(said, "\x00") {
 		if _, name, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(entry, "160000 ") {
 			if err := d.ask([]string{"-C", filepath.Join(top, filepath.FromSlash(name))}); err != nil {
 				return err
@@ -83,15 +94,27 @@ func (d *drivers) ask(where []string) error {
 	return nil
 }
 
-// git returns what git prints; nothing where it fails, as outside a repository.
-func (d *drivers) git(where []string, args ...string) string {
-	cmd := exec.CommandContext(d.ctx, d.program, slices.Concat(where, []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args)...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = d.plan.dir, d.env, time.Second
-	out, err := cmd.Output()
+// git returns what git prints, confined as the command will be; nothing where
+// it fails, as outside a repository.
+func (d *drivers) git(where []string, args ...string) (string, error) {
+	spec := d.spec
+	spec.Args = slices.Concat([]string{"git"}, where, []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args)
+	spec.Limits.Output = maxListing
+	done, err := d.box.Run(d.ctx, spec)
 	if err != nil {
-		return ""
+		return "", err
 	}
-	return string(out)
+	if done.Ended != "" {
+		return "", tool.Errorf(tool.CodeTimeout, "git did not tell the repository's configuration in time").Retry()
+	}
+	if done.Code != 0 {
+		return "", nil
+	}
+	out, _, cut := done.Stdout.Kept(maxListing)
+	if cut > 0 {
+		return "", tool.Errorf(tool.CodePermission, "the repository lists more than can be checked; use profile full")
+	}
+	return string(out), nil
 }
 
 // folderOptions are the options of a git command that choose its folder.

@@ -6,49 +6,20 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/helve-ai/helve/sandbox"
 )
 
-// capture keeps the beginning and the end of a stream, half of its room each.
-type capture struct {
-	half       int
-	head, tail []byte
-	total      int
-}
-
-func newCapture(room int) *capture { return &capture{half: room / 2} }
-
-// Write never fails, so that a command is not ended by what it prints.
-func (c *capture) Write(p []byte) (int, error) {
-	n := len(p)
-	c.total += n
-	fits := min(n, c.half-len(c.head))
-	c.head, p = append(c.head, p[:fits]...), p[fits:]
-	if len(p) > c.half {
-		p = p[len(p)-c.half:]
+// text returns what was kept of a stream, at most so many bytes, as clean text
+// with the cut marked.
+func text(o *sandbox.Output, most int) string {
+	head, tail, cut := o.Kept(most)
+	if cut == 0 {
+		return clean(string(head))
 	}
-	c.tail = append(c.tail, p...)
-	if len(c.tail) > 2*c.half {
-		c.tail = append(c.tail[:0], c.tail[len(c.tail)-c.half:]...)
-	}
-	return n, nil
-}
-
-// text returns what was kept, at most so many bytes, as clean text with the
-// cut marked.
-func (c *capture) text(most int) string {
-	tail := c.tail
-	if c.total <= min(most, 2*c.half) {
-		return clean(string(c.head) + string(tail))
-	}
-	half := min(most/2, c.half)
-	head := c.head[:min(half, len(c.head))]
-	if len(c.tail) < half { // the end lies in both
-		tail = append(c.head[len(head):len(c.head):len(c.head)], tail...)
-	}
-	tail = tail[max(0, len(tail)-half):]
 	before, after := wholeHead(head), wholeTail(tail)
-	left := c.total - len(before) - len(after)
-	return fmt.Sprintf("%s[… %d of %d bytes left out …]\n%s", line(clean(string(before))), left, c.total, clean(string(after)))
+	left := o.Total() - len(before) - len(after)
+	return fmt.Sprintf("%s[… %d of %d bytes left out …]\n%s", line(clean(string(before))), left, o.Total(), clean(string(after)))
 }
 
 // wholeHead drops a character of which the cut left only the beginning.

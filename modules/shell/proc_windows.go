@@ -1,11 +1,8 @@
 package shell
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // shellProgram is the shell that comes with Git, if the trusted folders have it.
@@ -21,12 +18,3 @@ var trustedPath = []string{`C:\Windows\System32`, `C:\Program Files\Git\cmd`, `C
 func isAbs(name string) bool {
 	return filepath.IsAbs(name) || filepath.VolumeName(name) != "" || strings.HasPrefix(name, `\`)
 }
-
-// group is the command alone: this system keeps no groups.
-type group struct{}
-
-func (*group) prepare(*exec.Cmd)          {}
-func (*group) started(int, time.Duration) {}
-func (*group) wait(cmd *exec.Cmd) error   { return cmd.Wait() }
-
-func exitCode(state *os.ProcessState) (code int, signal string) { return state.ExitCode(), "" }

@@ -4,23 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/helve-ai/helve/command"
+	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/tool"
-)
-
-// A command that is told to end has the grace to do so; what holds its output
-// open after it ended is waited for no longer than the drain.
-const (
-	grace = 2 * time.Second
-	drain = grace + time.Second
 )
 
 // inside reports whether a file or folder lies in the root, its links resolved.
@@ -63,84 +55,94 @@ func (s *shell) find(name string) (string, error) {
 	return "", nil
 }
 
-// errTime is the cause of a context whose command ran too long.
-var errTime = errors.New("the command's time is over")
+// maxFences bounds what is hidden and kept in the root one by one.
+const maxFences = 256
+
+// spec is what the sandbox grants a command.
+func (s *shell) spec(ctx context.Context, program string, p *plan, limit time.Duration) (sandbox.Spec, error) {
+	hide, keep, err := s.root.Fences(ctx, maxFences)
+	if err != nil {
+		return sandbox.Spec{}, tool.Errorf(tool.CodeIgnoredPath, "what is ignored cannot be kept from the command: %v", err)
+	}
+	passive := p.profile == command.Passive
+	if p.profile == command.Unrestricted && s.cfg.GitWrite {
+		keep = slices.DeleteFunc(keep, func(path string) bool { return filepath.Base(path) == ".git" })
+	}
+	const mega = 1 << 20
+	spec := sandbox.Spec{
+		Path: program, Args: p.argv, Dir: p.dir, Env: append(s.environment(p.dir), p.env...),
+		Root: s.root.Dir(), ReadOnly: passive, Hide: hide, Keep: keep, Network: s.cfg.NeedsNetwork,
+		Readable: cleaned(s.cfg.Path, s.cfg.Readable),
+		Limits: sandbox.Limits{
+			Time: limit, Output: s.cfg.MaxOutput, Memory: int64(s.cfg.Limits.Memory) * mega, Processes: s.cfg.Limits.Processes,
+			FileSize: int64(s.cfg.Limits.FileSize) * mega, Temp: int64(s.cfg.Limits.Temp) * mega,
+		},
+	}
+	if passive {
+		spec.Readable = append(spec.Readable, cleaned(s.cfg.Writable)...)
+	} else {
+		spec.Writable = cleaned(s.cfg.Writable)
+	}
+	return spec, nil
+}
+
+func cleaned(lists ...[]string) []string {
+	var paths []string
+	for _, list := range lists {
+		for _, p := range list {
+			paths = append(paths, filepath.Clean(p))
+		}
+	}
+	return paths
+}
 
 // execute runs the program and returns what it printed.
 func (s *shell) execute(ctx context.Context, program string, p *plan, limit time.Duration) (*tool.Result, error) {
-	home, err := s.makeHome()
+	spec, err := s.spec(ctx, program, p, limit)
 	if err != nil {
 		return nil, err
 	}
-	defer removeHome(home)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, p.argv[1:]...)
-	cmd.Args[0] = p.argv[0]
-	cmd.Dir = p.dir
-	cmd.Env = append(s.environment(home, p.dir), p.env...)
-	settings, err := withoutFilters(ctx, program, p, cmd.Env)
+	settings, err := s.withoutFilters(ctx, p, spec)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Env = append(cmd.Env, settings...)
-	stdout, stderr := newCapture(s.cfg.MaxOutput), newCapture(s.cfg.MaxOutput)
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.WaitDelay = drain
-	stopped, err := runGroup(cmd, limit)
-	if stopped {
-		return nil, ended(context.Cause(ctx), limit, stdout, stderr)
+	spec.Env = append(spec.Env, settings...)
+	done, err := s.box.Run(ctx, spec)
+	switch {
+	case errors.Is(err, sandbox.ErrUnconfined):
+		return nil, tool.Errorf(tool.CodePermission, "%v", err)
+	case err != nil:
+		return nil, tool.AsError(err)
+	case done.Ended == "time" || done.Ended == "cancelled":
+		return nil, ended(done, limit)
 	}
-	if cmd.ProcessState == nil {
-		return nil, fmt.Errorf("%s could not be started: %w", p.argv[0], err)
+	res := tool.Text(render(done.Code, text(done.Stdout, s.cfg.MaxOutput), text(done.Stderr, s.cfg.MaxOutput)))
+	res.Notes = slices.Clone(done.Notes)
+	switch {
+	case done.Ended != "":
+		res.Notes = append(res.Notes, fmt.Sprintf("the command was ended because it exceeded its limit of %s", done.Ended))
+	case done.Signal != "":
+		res.Notes = append(res.Notes, "the command was ended by the signal: "+done.Signal)
 	}
-	code, signal := exitCode(cmd.ProcessState)
-	res := tool.Text(render(code, stdout.text(s.cfg.MaxOutput), stderr.text(s.cfg.MaxOutput)))
-	if signal != "" {
-		res.Notes = append(res.Notes, "the command was ended by the signal: "+signal)
-	}
-	if errors.Is(err, exec.ErrWaitDelay) {
+	if done.Held {
 		res.Notes = append(res.Notes, "a process that the command left behind held its output open; what it printed later is missing")
 	}
 	return res, nil
 }
 
 // ended returns the error for a command that was not let run to its end.
-func ended(cause error, limit time.Duration, stdout, stderr *capture) *tool.Error {
+func ended(done *sandbox.Result, limit time.Duration) *tool.Error {
 	const shown = 2 << 10
-	printed := fmt.Sprintf("stdout so far:\n%sstderr so far:\n%s", line(stdout.text(shown)), stderr.text(shown))
-	if errors.Is(cause, errTime) {
+	printed := fmt.Sprintf("stdout so far:\n%sstderr so far:\n%s", line(text(done.Stdout, shown)), text(done.Stderr, shown))
+	if done.Ended == "time" {
 		return tool.Errorf(tool.CodeTimeout, "the command was ended after %v, with all that it had started; a longer timeout, %d seconds at most, may help\n%s", limit, maxSeconds, printed).Retry()
 	}
-	return tool.Errorf(tool.CodeCancelled, "the call was cancelled (%v) and the command ended\n%s", cause, printed)
+	return tool.Errorf(tool.CodeCancelled, "the call was cancelled (%v) and the command ended\n%s", done.Cause, printed)
 }
 
-// runGroup runs a command in a process group of its own, and ends what is left
-// of the group when the command is done. It reports whether the command was
-// stopped because its context was done.
-func runGroup(cmd *exec.Cmd, limit time.Duration) (stopped bool, err error) {
-	// The thread that starts a process is its parent to the kernel: when the
-	// thread ends, the process would.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	g := &group{}
-	g.prepare(cmd)
-	var cancelled atomic.Bool
-	stop := cmd.Cancel
-	cmd.Cancel = func() error {
-		cancelled.Store(true)
-		return stop()
-	}
-	if err := cmd.Start(); err != nil {
-		return false, err
-	}
-	g.started(cmd.Process.Pid, limit)
-	err = g.wait(cmd)
-	return cancelled.Load(), err
-}
-
-// environment is all that a command sees of the world's settings.
-func (s *shell) environment(home, dir string) []string {
+// environment is all that a command sees of the world's settings, beside the
+// private folders that the sandbox adds.
+func (s *shell) environment(dir string) []string {
 	var env []string
 	for _, name := range s.cfg.PassEnv {
 		if value, ok := os.LookupEnv(name); ok {
@@ -149,43 +151,8 @@ func (s *shell) environment(home, dir string) []string {
 	}
 	return append(env,
 		"PATH="+strings.Join(s.cfg.Path, string(filepath.ListSeparator)),
-		"HOME="+home, "TMPDIR="+filepath.Join(home, "tmp"), "PWD="+dir,
-		"LANG=C.UTF-8", "TERM=dumb",
+		"PWD="+dir, "LANG=C.UTF-8", "TERM=dumb",
 		// Git would take a repository above the root for the root's own.
 		"GIT_CEILING_DIRECTORIES="+filepath.Dir(s.root.Dir()),
 	)
-}
-
-// makeHome makes the folder that a command takes for the user's own.
-func (s *shell) makeHome() (string, error) {
-	if s.inside(os.TempDir()) {
-		return "", tool.Errorf(tool.CodePermission, "the folder for temporary files, %s, lies inside the root, where tools could place settings for the command; the operator chooses another root or sets TMPDIR", os.TempDir())
-	}
-	home, err := os.MkdirTemp("", "helve-shell-")
-	if err != nil {
-		return "", fmt.Errorf("the command's home: %w", err)
-	}
-	if err := os.Mkdir(filepath.Join(home, "tmp"), 0o700); err != nil {
-		return "", errors.Join(fmt.Errorf("the command's home: %w", err), os.RemoveAll(home))
-	}
-	return home, nil
-}
-
-// removeHome removes it, with folders that were made read-only (Go's modules).
-func removeHome(home string) {
-	if os.RemoveAll(home) == nil {
-		return
-	}
-	r, err := os.OpenRoot(home)
-	if err != nil {
-		return
-	}
-	defer r.Close()
-	_ = fs.WalkDir(r.FS(), ".", func(name string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = r.Chmod(name, 0o700)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(home)
 }

@@ -16,12 +16,16 @@ import (
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/tool"
 )
 
 // Module is the shell module.
 var Module = module.New("shell", "Run commands in the root folder, restricted by a profile that the app sets.",
-	Config{Profile: command.Full, Timeout: 60, MaxOutput: 64 << 10, Path: trustedPath}, open)
+	Config{Profile: command.Full, Timeout: 60, MaxOutput: 64 << 10, Path: trustedPath, Limits: Limits{
+		Memory: int(sandbox.DefaultLimits.Memory >> 20), Processes: sandbox.DefaultLimits.Processes,
+		FileSize: int(sandbox.DefaultLimits.FileSize >> 20), Temp: int(sandbox.DefaultLimits.Temp >> 20),
+	}}, open)
 
 // maxSeconds is the longest a command may run.
 const maxSeconds = 600
@@ -33,6 +37,20 @@ type Config struct {
 	MaxOutput int             `json:"max_output" min:"1024" max:"1048576" jsonschema:"bytes that are kept of each output stream, from its beginning and its end"`
 	Path      []string        `json:"path" jsonschema:"the folders in which programs are looked up, and nowhere else; none may lie inside the root. Programs elsewhere, such as a node of one's own, need their folder added here"`
 	PassEnv   []string        `json:"pass_env,omitempty" jsonschema:"names of Helve's environment variables that commands see, such as GOCACHE; names that look like credentials are left out"`
+
+	NeedsNetwork bool     `json:"needs_network,omitempty" jsonschema:"commands may reach the network, private addresses included"`
+	Readable     []string `json:"readable,omitempty" jsonschema:"folders and files outside the root that commands may read, such as a cache of modules; system folders such as /usr need not be named"`
+	Writable     []string `json:"writable,omitempty" jsonschema:"folders outside the root that commands of profiles full and unrestricted may change, such as a build cache"`
+	GitWrite     bool     `json:"git_write,omitempty" jsonschema:"commands of profile unrestricted may change .git, to commit for instance, and thereby what git runs when it is called outside the sandbox"`
+	Limits       Limits   `json:"limits,omitzero" jsonschema:"what one command may use"`
+}
+
+// Limits are what one command may use. Zero means the default.
+type Limits struct {
+	Memory    int `json:"memory,omitempty" min:"0" max:"1048576" jsonschema:"MiB of memory; the default is 4096"`
+	Processes int `json:"processes,omitempty" min:"0" max:"65536" jsonschema:"processes and threads at once; the default is 1024"`
+	FileSize  int `json:"file_size,omitempty" min:"0" max:"1048576" jsonschema:"MiB of one file; the default is 4096"`
+	Temp      int `json:"temp,omitempty" min:"0" max:"1048576" jsonschema:"MiB of the private folder for temporary files, under bubblewrap; the default is 2048"`
 }
 
 // Validate reports the first setting that cannot be meant.
@@ -46,6 +64,13 @@ func (c Config) Validate() error {
 		return fmt.Errorf("max_output: %d is not between 1024 and 1048576 bytes", c.MaxOutput)
 	case len(c.Path) == 0:
 		return errors.New("path: it is empty, so no program could be found; leave it out for the standard folders")
+	}
+	for name, list := range map[string][]string{"readable": c.Readable, "writable": c.Writable} {
+		for i, path := range list {
+			if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+				return fmt.Errorf("%s[%d]: %q is not an absolute path", name, i, path)
+			}
+		}
 	}
 	for i, dir := range c.Path {
 		if !filepath.IsAbs(dir) || strings.ContainsRune(dir, filepath.ListSeparator) {
@@ -73,10 +98,11 @@ var (
 type shell struct {
 	cfg  Config
 	root *root.Root // nil: there is only a description
+	box  *sandbox.Runner
 }
 
 func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) {
-	s := &shell{cfg: c, root: h.Root}
+	s := &shell{cfg: c, root: h.Root, box: h.Sandbox}
 	if h.Root != nil {
 		for i, dir := range c.Path {
 			if s.inside(dir) {
@@ -110,9 +136,10 @@ Profile passive (the default) permits programs that only read and parse: ls, cat
 	`Under both the command is run directly, without a shell: one command a call, no |, &&, ;, $(), redirections or heredocs; wildcards are expanded. Profile unrestricted gives the text to /bin/sh. The app sets the highest profile.
 
 Paths must lie under the root, links included, and ignore rules apply to every file that a command names. Searches through folders (grep -r, rg, git grep, diff) are refused where something beneath is ignored. ` +
-	`Other programs that walk (ls -R, find, tree, du) show the names of ignored files, git shows what was committed of them, and project code run under full or unrestricted can open them.
+	`Other programs that walk (ls -R, find, tree, du) show the names of ignored files, git shows what was committed of them.
 
-The environment is empty but for PATH, HOME and TMPDIR (fresh, removed afterwards), PWD, LANG, TERM and what the app passes. There is no input. When the command ends or its time is over, processes that it left behind are ended too.`
+Every command runs in a sandbox unless the app says otherwise: it sees the system's programs and the root, changes nothing outside the root (nothing at all under passive, and .git only where the app permits it), and has no network unless the app grants it. ` +
+	`The environment is empty but for PATH, HOME and TMPDIR (private, removed afterwards), PWD, LANG, TERM and what the app passes. There is no input. Memory, processor time, processes and the size of files are limited. When the command ends or its time is over, processes that it left behind are ended too.`
 
 func (s *shell) definition() tool.Definition {
 	d := tool.Definition{
@@ -154,6 +181,9 @@ func (s *shell) judge(_ context.Context, c *tool.Call) (tool.Verdict, string) {
 	p, err := s.plan(in)
 	if err != nil {
 		return tool.Deny, err.Message
+	}
+	if err := s.box.Ready(); err != nil {
+		return tool.Deny, err.Error()
 	}
 	switch p.profile {
 	case command.Passive:

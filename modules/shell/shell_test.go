@@ -19,8 +19,21 @@ import (
 	"github.com/helve-ai/helve/modules/shell"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/root"
+	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/tool"
 )
+
+// box confines the commands of these tests by whatever this machine has.
+var box = sandbox.New(sandbox.Options{Mode: sandbox.Prefer, Helper: []string{"/proc/self/exe", "__confine"}})
+
+// TestMain makes this binary the sandbox's helper, too.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args[1:], "__confine") {
+		os.Exit(sandbox.Help(os.Stderr))
+	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // of the helper
+	os.Exit(m.Run())
+}
 
 // need skips the test without the program, or fails it where
 // HELVE_TEST_REQUIRE lists it.
@@ -74,7 +87,7 @@ func openAt(t *testing.T, dir, config string) *app {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	ts, err := shell.Module.Open(t.Context(), &module.Host{Log: slog.New(slog.DiscardHandler), Root: r}, json.RawMessage(config))
+	ts, err := shell.Module.Open(t.Context(), &module.Host{Log: slog.New(slog.DiscardHandler), Root: r, Sandbox: box}, json.RawMessage(config))
 	if err != nil {
 		t.Fatal(err)
 	}
