@@ -18,8 +18,8 @@ const modulePath = "github.com/helve-ai/helve/"
 // strictly below its own.
 var floors = map[string]int{
 	"schema":   0,
-	"tool":     1,
-	"pipeline": 2, "store": 2, "search": 2, "root": 2, "command": 2, "egress": 2, "audit": 2, "textedit": 2, "clientconf": 2, "sandbox": 2,
+	"tool":     1, "store": 1, "root": 1, "textedit": 1,
+	"pipeline": 2, "search": 2, "command": 2, "egress": 2, "audit": 2, "clientconf": 2, "checkpoint": 2, "sandbox": 2,
 	"files": 3,
 	"guard": 3, "module": 3, "inject": 3, "internal/tokens": 3, "tool/*": 3, "store/*": 3, "search/*": 3,
 	"mcpbridge": 4, "modules/*": 4,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/helve-ai/helve/audit"
+	"github.com/helve-ai/helve/checkpoint"
 	"github.com/helve-ai/helve/egress"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/inject"
@@ -69,6 +70,8 @@ type App struct {
 	// Sandbox runs the programs that tools start.
 	Sandbox *sandbox.Runner
 
+	Checkpoints *checkpoint.Keeper
+
 	whole store.Store
 	reg   tool.Registry
 	index *search.Index
@@ -111,7 +114,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openRoot, a.openStore, a.openAudit, a.openPipeline, a.openModules, a.openUpstreams} {
+	for _, step := range []func(context.Context) error{a.openRoot, a.openStore, a.openCheckpoints, a.openAudit, a.openPipeline, a.openModules, a.openUpstreams} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -199,6 +202,7 @@ func (a *App) openPipeline(context.Context) error {
 		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
 		Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
 		Limiter: a.limiter(), Middleware: middleware, Changes: a.changes,
+		Checkpoints: a.Checkpoints,
 	})...)
 	return nil
 }
@@ -207,8 +211,8 @@ func (a *App) openPipeline(context.Context) error {
 func (a *App) host(name string) *module.Host {
 	return &module.Host{
 		Log: a.log.With("module", name), Root: a.Root, Sandbox: a.Sandbox, App: a.Config.App.ID, Now: time.Now,
-		HTTP:    egress.Client(egress.Policy{AllowHosts: a.Config.Security.AllowHosts}),
-		Store:   store.Sub(a.Store, name),
+		HTTP:  egress.Client(egress.Policy{AllowHosts: a.Config.Security.AllowHosts}),
+		Store: store.Sub(a.Store, name), Checkpoints: a.Checkpoints,
 		Secret:  a.opts.Secret,
 		Publish: func(tools ...*tool.Tool) error { return a.publish(name, tools...) },
 		Call:    a.Call, Explain: a.Explain, Tools: a.reg.Set, Visible: a.Visible, Search: a.Search,

@@ -48,6 +48,7 @@ type Runtime struct {
 	ToolInjection      *string         `json:"tool_injection,omitempty" enum:"direct,compact_direct,discovery" jsonschema:"how tools are shown; decided by their size if left out"`
 	MaxActiveTools     int             `json:"max_active_tools,omitempty" default:"20" min:"1" max:"500" jsonschema:"how many tools that were found by search stay in full view"`
 	Context            Context         `json:"context,omitzero" jsonschema:"how much of the model's context is used"`
+	Checkpoints        Checkpoints     `json:"checkpoints,omitzero" jsonschema:"what is saved of files before calls change them"`
 	Hooks              json.RawMessage `json:"hooks,omitempty" form:"Hooks" jsonschema:"what happens on events, as the app"`
 	Middleware         json.RawMessage `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls: name, {name: settings}, or {name, config, enabled}"`
 	Repetition         Repetition      `json:"repetition,omitzero" jsonschema:"when calls that are made again and again are refused"`
@@ -77,6 +78,18 @@ type Context struct {
 	Strategy           string  `json:"strategy,omitempty" enum:"summarize,truncate" default:"\"summarize\"" jsonschema:"how a conversation is kept within the window"`
 	KeepRecent         int     `json:"keep_recent,omitempty" default:"10" min:"0" jsonschema:"messages that are never summarized"`
 	CompressionTrigger float64 `json:"compression_trigger,omitempty" default:"0.75" min:"0.1" max:"1" jsonschema:"the part of the window that is filled when compression begins"`
+}
+
+// Checkpoints bound what is saved of files before calls change them, and how
+// long it is kept.
+type Checkpoints struct {
+	MaxFile     int64    `json:"max_file,omitempty" default:"268435456" min:"1" jsonschema:"bytes of a file that is saved; of a call that would change a larger one, over_limit decides"`
+	MaxCall     int64    `json:"max_call,omitempty" default:"1073741824" min:"1" jsonschema:"bytes of all files that are saved for one call; of a call that would change more, over_limit decides"`
+	OverLimit   string   `json:"over_limit,omitempty" enum:"refuse,run" default:"\"refuse\"" jsonschema:"whether a call whose files are too large to be saved is refused, or runs all the same and cannot be undone"`
+	MaxSnapshot int64    `json:"max_snapshot,omitempty" default:"268435456" min:"1" jsonschema:"bytes of files that are saved before a command; the largest beyond it are not, which the result tells"`
+	Skip        []string `json:"skip,omitempty" jsonschema:"names of folders that are not saved before a command, in place of node_modules, .venv, __pycache__ and others that can be made anew"`
+	MaxTotal    int64    `json:"max_total,omitempty" default:"5368709120" min:"1" jsonschema:"bytes on disk beyond which the oldest checkpoints are dropped, once a day"`
+	MaxAge      int      `json:"max_age,omitempty" default:"30" min:"1" max:"36500" jsonschema:"days after which checkpoints are dropped, once a day"`
 }
 
 // An Agent is who works in an app.

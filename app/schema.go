@@ -42,7 +42,7 @@ func (g *generator) typeOf(t reflect.Type) string {
 		return `"type":"object","additionalProperties":{` + g.typeOf(t.Elem()) + `}`
 	case reflect.Bool:
 		return `"type":"boolean"`
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return `"type":"integer"`
 	case reflect.Float64:
 		return `"type":"number"`

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/helve-ai/helve/audit"
+	"github.com/helve-ai/helve/checkpoint"
 	"github.com/helve-ai/helve/egress"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/root"
@@ -29,6 +30,9 @@ type Options struct {
 	MaxResult int           // characters of a result that the caller sees; zero: DefaultMaxResult
 	Spill     store.Store   // keeps what was cut off; nil: it is lost, and the marker says so
 	Audit     *audit.Log    // nil: no audit
+	Now       func() time.Time
+
+	Checkpoints *checkpoint.Keeper // saves files before calls change them; nil: nothing is saved
 
 	Sessions   *Sessions // remembers what sessions did; nil: one of its own
 	Repeats    Repeats   // what counts as repetition
@@ -73,6 +77,7 @@ func Standard(o Options) []pipeline.Stage {
 		Repetition(o.Sessions, o.Repeats),
 		Approval(o.Approver, o.Redactor),
 		Ready(o.Audit),
+		Checkpoint(o.Checkpoints, o.Root),
 		Around(o.Middleware, o.Changes, o.Log),
 		Timeout(o.Timeout),
 	}

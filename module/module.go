@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/helve-ai/helve/checkpoint"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/root"
 	"github.com/helve-ai/helve/sandbox"
@@ -44,6 +45,9 @@ type Host struct {
 	Now     func() time.Time
 	Secret  func(name string) (string, error)
 	Publish func(tools ...*tool.Tool) error // replaces the tools that the module offers
+
+	// Checkpoints keeps what files were before calls changed them. Nil: nothing does.
+	Checkpoints *checkpoint.Keeper
 
 	// Call runs a call through the pipeline; make it with the caller's
 	// tool.Call.Child, so that it is judged as the caller's own.

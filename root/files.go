@@ -154,6 +154,7 @@ type Info struct {
 	Mode    fs.FileMode
 	Size    int64
 	ModTime time.Time
+	Stamp   Stamp
 }
 
 // Stat tells about p itself, as it stands now; a link (which only ToDelete resolves to) is not followed.
@@ -175,7 +176,7 @@ func (r *Root) Stat(p Path) (Info, error) {
 	if err != nil {
 		return Info{}, missing(rel, err)
 	}
-	return Info{Mode: st.mode, Size: st.size, ModTime: time.Unix(0, st.mtime)}, nil
+	return Info{Mode: st.mode, Size: st.size, ModTime: time.Unix(0, st.mtime), Stamp: st.stamp()}, nil
 }
 
 // WriteFileAtomic puts data in the place of p's content in one step: readers see the old content or the new. It writes
@@ -244,6 +245,31 @@ func replaceable(d *dir, rel string) (stat, error) {
 
 // writeTemp writes data to a new hidden file in d and returns its name. On failure nothing stays.
 func (r *Root) writeTemp(d *dir, data []byte, perm fs.FileMode, old stat) (string, error) {
+	return newTemp(d, perm, func(f *os.File) error {
+		_, err := f.Write(data)
+		if err == nil && old.known {
+			err = adopt(f, old)
+		}
+		return err
+	})
+}
+
+// temp is writeTemp for what is read from src; perm is what the file has in the end.
+func (r *Root) temp(d *dir, src io.Reader, perm fs.FileMode, old stat) (string, error) {
+	return newTemp(d, 0o600, func(f *os.File) error {
+		_, err := io.Copy(f, src)
+		if err == nil && old.known {
+			err = adopt(f, old)
+		}
+		if err == nil {
+			err = f.Chmod(perm & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky))
+		}
+		return err
+	})
+}
+
+// newTemp makes a hidden file in d, has it filled and synced, and returns its name.
+func newTemp(d *dir, perm fs.FileMode, fill func(*os.File) error) (string, error) {
 	var random [8]byte
 	rand.Read(random[:])
 	name := tempPrefix + hex.EncodeToString(random[:])
@@ -251,11 +277,7 @@ func (r *Root) writeTemp(d *dir, data []byte, perm fs.FileMode, old stat) (strin
 	if err != nil {
 		return "", err
 	}
-	_, err = f.Write(data)
-	if err == nil && old.known {
-		err = adopt(f, old)
-	}
-	if err == nil {
+	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
 	if other := f.Close(); err == nil {

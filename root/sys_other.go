@@ -119,6 +119,10 @@ func (d *dir) list(n int) ([]fs.DirEntry, error) {
 
 func (d *dir) mkdir(name string, perm fs.FileMode) error { return d.root.Mkdir(name, perm) }
 
+func (d *dir) symlink(target, name string) error { return d.root.Symlink(target, name) }
+
+func (d *dir) chmod(perm fs.FileMode) error { return d.root.Chmod(".", perm.Perm()) }
+
 // remove removes one entry, a link and not its target.
 func (d *dir) remove(name string, _ bool) error { return d.root.Remove(name) }
 

@@ -212,6 +212,29 @@ func (d *dir) mkdir(name string, perm fs.FileMode) error {
 	return d.with("mkdir", name, func(fd int) error { return unix.Mkdirat(fd, name, uint32(perm.Perm())) })
 }
 
+func (d *dir) symlink(target, name string) error {
+	return d.with("symlink", name, func(fd int) error { return unix.Symlinkat(target, fd, name) })
+}
+
+func (d *dir) chmod(perm fs.FileMode) error {
+	return d.with("chmod", d.path, func(fd int) error { return unix.Fchmod(fd, bitsOf(perm)) })
+}
+
+// bitsOf is what the kernel calls the permissions of mode.
+func bitsOf(mode fs.FileMode) uint32 {
+	bits := uint32(mode.Perm())
+	if mode&fs.ModeSetuid != 0 {
+		bits |= unix.S_ISUID
+	}
+	if mode&fs.ModeSetgid != 0 {
+		bits |= unix.S_ISGID
+	}
+	if mode&fs.ModeSticky != 0 {
+		bits |= unix.S_ISVTX
+	}
+	return bits
+}
+
 // remove removes one entry, a link and not its target.
 func (d *dir) remove(name string, isDir bool) error {
 	flags := 0

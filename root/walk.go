@@ -21,7 +21,8 @@ const maxDepth = 200
 type WalkOptions struct {
 	Depth int  // 1: only the folder's own entries; 2: theirs as well; 0: all
 	Limit int  // the most entries to visit; 0 is DefaultWalkLimit
-	Stat  bool // fill in Size, ModTime and the permission bits of Mode
+	Stat  bool // fill in Size, ModTime, Stamp and the permission bits of Mode
+	All   bool // visit what the rules hide, too, and links wherever they lead: for what saves and puts back whole trees
 }
 
 // Entry is one file, folder or link that a walk visits.
@@ -33,6 +34,7 @@ type Entry struct {
 	Link    string // for a link: the place in the root that it leads to
 	Size    int64
 	ModTime time.Time
+	Stamp   Stamp
 	Err     error // why the content of this folder is not visited; nil when it is
 }
 
@@ -58,6 +60,9 @@ func (r *Root) Walk(ctx context.Context, rel string, opts WalkOptions, visit fun
 		return refuse(rel, Invalid, "it is %s, not a folder; name a folder", kind(st.mode))
 	}
 	v := visitor{root: r, rules: rules, ctx: ctx, opts: opts, visit: visit}
+	if opts.All {
+		v.rules = nil
+	}
 	return v.start(start)
 }
 
@@ -164,7 +169,7 @@ func (v *visitor) entry(d *dir, rel string, item fs.DirEntry, depth int) (Entry,
 		if err != nil || st.mode.Type() != e.Mode.Type() {
 			return e, false
 		}
-		e.Mode, e.Size, e.ModTime = st.mode, st.size, time.Unix(0, st.mtime)
+		e.Mode, e.Size, e.ModTime, e.Stamp = st.mode, st.size, time.Unix(0, st.mtime), st.stamp()
 	}
 	if v.rules != nil && e.Mode&fs.ModeSymlink != 0 {
 		w := walker{root: v.root, rules: v.rules, name: e.Rel}

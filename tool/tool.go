@@ -25,6 +25,18 @@ type Tool struct {
 	// so that explanations and early refusals judge the final target and not the
 	// indirection. It reads arguments that need not be valid. Nil: it makes none.
 	Targets func(args json.RawMessage) []Target
+
+	// Touches lists the places that a call may write or delete beyond its
+	// arguments with the roles path.write and path.delete, as absolute paths
+	// without links, beneath the root. They are saved before the call runs, a
+	// folder with all that it holds. Its error refuses the call. Nil: there are
+	// none. The arguments are valid.
+	Touches func(ctx context.Context, call *Call) ([]string, error)
+
+	// Preview returns what a call would change, as a unified diff, without
+	// changing it; "" if it cannot be shown as one. It is for those who approve
+	// calls. The arguments are valid. Nil: nobody can tell.
+	Preview func(ctx context.Context, call *Call) (string, error)
 }
 
 // A Target is a call that a tool makes on behalf of its caller.
