@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/helve-ai/helve/root"
@@ -172,22 +173,31 @@ func (f *Folder) appendTo(p root.Path, old []byte, content string) (Written, err
 	if err := f.parent(p, true); err != nil {
 		return Written{}, err
 	}
-	added := []byte(content)
-	if text, enc, ok := Decode(old); ok {
-		var err error
-		if added, err = enc.Encode(textedit.Conform(content, text)); err != nil {
-			return Written{}, tool.Errorf(tool.CodeRuntime, "%s: %v", f.Show(p.Rel), err)
-		}
-		if len(old) > 0 {
-			added = bytes.TrimPrefix(added, byteOrderMark(enc))
-		}
+	data, err := f.appended(p, old, content)
+	if err != nil {
+		return Written{}, err
 	}
-	data := append(old, added...)
 	if err := f.Root.WriteFileAtomic(p, data, 0); err != nil {
 		return Written{}, err
 	}
 	text, _, _ := Decode(data)
 	return Written{f.Show(p.Rel), "appended", len(data), textedit.Lines(text), Digest(data)}, nil
+}
+
+// appended returns the old content with the new behind it, in the encoding and
+// with the line ends of the old.
+func (f *Folder) appended(p root.Path, old []byte, content string) ([]byte, error) {
+	added := []byte(content)
+	if text, enc, ok := Decode(old); ok {
+		var err error
+		if added, err = enc.Encode(textedit.Conform(content, text)); err != nil {
+			return nil, tool.Errorf(tool.CodeRuntime, "%s: %v", f.Show(p.Rel), err)
+		}
+		if len(old) > 0 {
+			added = bytes.TrimPrefix(added, byteOrderMark(enc))
+		}
+	}
+	return slices.Concat(old, added), nil
 }
 
 // byteOrderMark returns what a file in the encoding begins with.
@@ -248,37 +258,56 @@ func (f *Folder) Edit(ctx context.Context, in Edit) (Edited, error) {
 		return Edited{}, err
 	}
 	defer lock(p)()
-	old, err := f.readToEdit(p)
+	e, err := f.edited(p, in)
 	if err != nil {
 		return Edited{}, err
 	}
-	if err := f.fresh(p, Digest(old), in.Expected); err != nil {
+	if err := f.unchanged(p, e.old); err != nil {
 		return Edited{}, err
+	}
+	if err := f.Root.WriteFileAtomic(p, e.data, 0); err != nil {
+		return Edited{}, err
+	}
+	diff := textedit.Bound(e.diff(f.Show(p.Rel)), maxDiff)
+	return Edited{f.Show(p.Rel), e.replaced, strings.ReplaceAll(diff, "\r\n", "\n"), Digest(e.data)}, nil
+}
+
+// An edition is what an edit makes of a file.
+type edition struct {
+	old, data     []byte
+	text, changed string // the same, decoded
+	replaced      int    // passages
+}
+
+func (e *edition) diff(name string) string {
+	return textedit.Diff("a/"+name, "b/"+name, e.text, e.changed)
+}
+
+// edited works out an edit without making it.
+func (f *Folder) edited(p root.Path, in Edit) (*edition, error) {
+	old, err := f.readToEdit(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.fresh(p, Digest(old), in.Expected); err != nil {
+		return nil, err
 	}
 	text, enc, ok := Decode(old)
 	if back, err := enc.Encode(text); !ok || err != nil || !bytes.Equal(back, old) {
-		return Edited{}, tool.Errorf(tool.CodeRuntime, "%s is not text that can be edited (%s); write it whole instead", f.Show(p.Rel), MIME(old))
+		return nil, tool.Errorf(tool.CodeRuntime, "%s is not text that can be edited (%s); write it whole instead", f.Show(p.Rel), MIME(old))
 	}
 	changed, n, err := textedit.Apply(text, in.Edits...)
 	if err != nil {
-		return Edited{}, f.refusal(p, in, err)
+		return nil, f.refusal(p, in, err)
 	}
 	data, err := enc.Encode(changed)
 	switch {
 	case err != nil:
-		return Edited{}, tool.Errorf(tool.CodeRuntime, "%s: %v", f.Show(p.Rel), err)
+		return nil, tool.Errorf(tool.CodeRuntime, "%s: %v", f.Show(p.Rel), err)
 	case int64(len(data)) > f.maxWrite():
-		return Edited{}, tool.Errorf(tool.CodeRuntime, "%s would have %d bytes after the edit, and at most %d are written", f.Show(p.Rel), len(data), f.maxWrite())
+		return nil, tool.Errorf(tool.CodeRuntime, "%s would have %d bytes after the edit, and at most %d are written", f.Show(p.Rel), len(data), f.maxWrite())
 	}
-	if err := f.unchanged(p, old); err != nil {
-		return Edited{}, err
-	}
-	if err := f.Root.WriteFileAtomic(p, data, 0); err != nil {
-		return Edited{}, err
-	}
-	name := f.Show(p.Rel)
-	diff := textedit.Bound(textedit.Diff("a/"+name, "b/"+name, text, changed), maxDiff)
-	return Edited{name, n, strings.ReplaceAll(diff, "\r\n", "\n"), Digest(data)}, nil
+	return &edition{old, data, text, changed, n}, nil
 }
 
 func (f *Folder) readToEdit(p root.Path) ([]byte, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/helve-ai/helve/pipeline"
@@ -15,6 +16,7 @@ type Question struct {
 	Call    *tool.Call      // must not be changed
 	Args    json.RawMessage // redacted, fit to be shown
 	Reasons []string        // why it is asked
+	Diff    string          // what it would change, as a unified diff, redacted; "": nobody can tell
 }
 
 // An Answer is what an approver says. The zero Answer is a denial.
@@ -49,13 +51,26 @@ func Approval(approve Approver, redact *Redactor) pipeline.Stage {
 	}
 }
 
+// preview returns what a call would change. What cannot be previewed will fail,
+// or is shown by its arguments alone.
+func preview(ctx context.Context, redact *Redactor, c *tool.Call) string {
+	if c.Tool.Preview == nil {
+		return ""
+	}
+	diff, err := c.Tool.Preview(ctx, c)
+	if err != nil {
+		diff = fmt.Sprintf("[what it would change cannot be shown: %v]\n", err)
+	}
+	return redact.Text(diff)
+}
+
 func ask(ctx context.Context, approve Approver, redact *Redactor, c *tool.Call) (Answer, *tool.Error) {
 	why := strings.Join(c.Trail.Asked, "; ")
 	if approve == nil {
 		return Answer{}, tool.Errorf(tool.CodeDenied,
 			"%s needs an approval (%s), and no approver is attached; the operator can run it with `helve tools call`, or grant it in the app file under tools.capabilities.grant", c.Name, why)
 	}
-	a, err := approve(ctx, Question{Call: c, Args: redact.Call(c), Reasons: c.Trail.Asked})
+	a, err := approve(ctx, Question{Call: c, Args: redact.Call(c), Reasons: c.Trail.Asked, Diff: preview(ctx, redact, c)})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return a, tool.Errorf(tool.CodeApprovalLate, "nobody approved %s in time (%s)", c.Name, why)

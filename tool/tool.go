@@ -387,3 +387,31 @@ func answersItself[Out any]() bool {
 	}
 	return false
 }
+
+// Decode reads the arguments of a call into v, as the tools that New makes do.
+func (c *Call) Decode(v any) error { return decode(c.Args, v) }
+
+// Previewing returns t with a Preview served by fn, which is given the
+// arguments.
+func Previewing[In any](t *Tool, fn func(context.Context, In) (string, error)) *Tool {
+	t.Preview = func(ctx context.Context, call *Call) (string, error) {
+		var in In
+		if err := call.Decode(&in); err != nil {
+			return "", err
+		}
+		return fn(ctx, in)
+	}
+	return t
+}
+
+// Touching returns t with a Touches served by fn, which is given the arguments.
+func Touching[In any](t *Tool, fn func(context.Context, In) ([]string, error)) *Tool {
+	t.Touches = func(ctx context.Context, call *Call) ([]string, error) {
+		var in In
+		if err := call.Decode(&in); err != nil {
+			return nil, err
+		}
+		return fn(ctx, in)
+	}
+	return t
+}

@@ -120,6 +120,9 @@ func (c *cli) terminalApprover(yes bool) guard.Approver {
 		for _, r := range q.Reasons {
 			fmt.Fprintf(c.err, "It is asked because %s.\n", r)
 		}
+		if q.Diff != "" {
+			fmt.Fprintf(c.err, "It would change:\n%s", s.diff(q.Diff))
+		}
 		fmt.Fprint(c.err, "Run it? [y/N] ")
 		line, err := readLine(ctx, c.in)
 		if err != nil {

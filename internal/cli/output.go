@@ -47,6 +47,26 @@ func (s style) good(t string) string { return s.wrap("32", t) }
 func (s style) warn(t string) string { return s.wrap("33", t) }
 func (s style) bad(t string) string  { return s.wrap("31", t) }
 
+// diff returns a unified diff in colours, without what would disturb a terminal.
+func (s style) diff(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		shown := cleanText(strings.TrimSuffix(line, "\n"))
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
+			shown = s.bold(shown)
+		case strings.HasPrefix(line, "+"):
+			shown = s.good(shown)
+		case strings.HasPrefix(line, "-"):
+			shown = s.bad(shown)
+		case strings.HasPrefix(line, "@@"):
+			shown = s.dim(shown)
+		}
+		b.WriteString(shown + "\n")
+	}
+	return b.String()
+}
+
 // width returns the columns of the terminal; where there is none, no limit.
 func (c *cli) width() int {
 	if f, ok := c.out.(*os.File); ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -49,8 +50,15 @@ run_parallel) is judged on those too: the most severe verdict counts.`,
 
 func (c *cli) explainCall(ctx context.Context, a *app.App, call *tool.Call) error {
 	x := a.Explain(ctx, call)
+	diff, err := a.Preview(ctx, call)
+	if err != nil {
+		x.Notes = append(x.Notes, "what it would change cannot be shown: "+err.Error())
+	}
 	if c.json {
-		return c.printJSON(x)
+		return c.printJSON(struct {
+			pipeline.Explanation
+			Diff string `json:"diff,omitempty"`
+		}{x, diff})
 	}
 	s := c.style(c.out)
 	word := map[string]func(string) string{"allow": s.good, "ask": s.warn, "deny": s.bad}[x.Decision]
@@ -58,6 +66,9 @@ func (c *cli) explainCall(ctx context.Context, a *app.App, call *tool.Call) erro
 	fmt.Fprintf(c.out, "stage   %s\nreason  %s\n", x.Stage, indent(cleanText(x.Reason), "        "))
 	for _, n := range x.Notes {
 		fmt.Fprintf(c.out, "note    %s\n", clean(n))
+	}
+	if diff != "" {
+		fmt.Fprintf(c.out, "\n%s", s.diff(diff))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ type appendInput struct {
 }
 
 func (m *filesystem) append() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Previewing(add(tool.Definition{
 		Name: "append", Effect: tool.Writes, Aliases: appendNames, Tags: []string{"file", "text", "add", "log"},
 		Description: "Add text at the end of a file.",
 		Help:        "The text is added as it is: begin it with a line break if the file does not end in one.",
@@ -28,6 +28,8 @@ func (m *filesystem) append() *tool.Tool {
 		}
 		data, err := tool.Encode(w)
 		return &tool.Result{Content: []tool.Content{{Text: string(data)}}, Structured: data, Notes: notes}, err
+	}), func(ctx context.Context, in appendInput) (string, error) {
+		return m.folder.PreviewAppend(ctx, in.Path, in.Content)
 	})
 }
 
@@ -38,7 +40,7 @@ type moveInput struct {
 }
 
 func (m *filesystem) move() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Previewing(add(tool.Definition{
 		Name: "move", Effect: tool.Writes, Aliases: moveNames, Tags: []string{"file", "folder", "rename", "path"},
 		Description: "Move or rename a file or folder.",
 		Help:        "Folders that the new path needs are made. A link is moved itself, not what it leads to.",
@@ -46,6 +48,8 @@ func (m *filesystem) move() *tool.Tool {
 		Examples:    example(`{"from": "draft.md", "to": "docs/guide.md"}`),
 	}, func(ctx context.Context, in moveInput) (files.Moved, error) {
 		return m.folder.Move(ctx, in.From, in.To, in.Overwrite)
+	}), func(ctx context.Context, in moveInput) (string, error) {
+		return m.folder.PreviewMove(ctx, in.From, in.To)
 	})
 }
 
@@ -55,7 +59,7 @@ type deleteInput struct {
 }
 
 func (m *filesystem) delete() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Previewing(add(tool.Definition{
 		Name: "delete", Effect: tool.Destroys, Aliases: deleteNames, Tags: []string{"file", "folder", "remove", "erase"},
 		Description: "Delete a file or folder.",
 		Help:        "A folder that is not empty is deleted only if recursive is true, and only if nothing in it is hidden or protected by the ignore rules. The root folder itself is never deleted.",
@@ -63,7 +67,7 @@ func (m *filesystem) delete() *tool.Tool {
 		Examples:    example(`{"path": "build/old.log"}`),
 	}, func(ctx context.Context, in deleteInput) (files.Deleted, error) {
 		return m.folder.Delete(ctx, in.Path, in.Recursive)
-	})
+	}), func(ctx context.Context, in deleteInput) (string, error) { return m.folder.PreviewDelete(ctx, in.Path) })
 }
 
 type mkdirInput struct {

@@ -156,17 +156,21 @@ func add[In, Out any](def tool.Definition, fn func(context.Context, In) (Out, er
 	def.ParallelSafe = def.Effect == tool.Reads
 	return tool.New(def, func(ctx context.Context, in In) (Out, error) {
 		out, err := fn(ctx, in)
-		var refused *root.Error
-		var known *tool.Error
-		switch {
-		case errors.As(err, &known):
-		case errors.As(err, &refused):
-			err = guard.PathError("", refused)
-		default:
-			err = files.Plain(err)
-		}
-		return out, err
+		return out, plain(err)
 	})
+}
+
+// plain returns an error as a model may read it.
+func plain(err error) error {
+	var refused *root.Error
+	var known *tool.Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &refused):
+		return guard.PathError("", refused)
+	}
+	return files.Plain(err)
 }
 
 // example is an example of a tool's arguments.

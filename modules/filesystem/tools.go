@@ -44,17 +44,20 @@ type writeInput struct {
 	Expected   string `json:"expected_sha256,omitempty" pattern:"^[0-9a-fA-F]{12,64}$" jsonschema:"write only if the file still has this SHA-256 (or begins with these digits)"`
 }
 
+func (in *writeInput) job() files.Write {
+	return files.Write{Path: in.Path, Content: in.Content, CreateDirs: in.CreateDirs == nil || *in.CreateDirs, Create: in.IfExists == "error", Expected: in.Expected}
+}
+
 func (m *filesystem) write() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Previewing(add(tool.Definition{
 		Name: "write", Effect: tool.Writes, Aliases: writeNames, Tags: []string{"file", "text", "save", "create"},
 		Description: "Create a text file or replace its whole content.",
 		Help:        "The content is replaced in one step: readers see the old or the new. To change a part of a file, edit is cheaper and safer. A file keeps its permissions.",
 		SideEffects: []string{"the file's former content is replaced", "missing folders are made"},
 		Examples:    example(`{"path": "notes/today.md", "content": "# Today\n"}`),
 	}, func(ctx context.Context, in writeInput) (files.Written, error) {
-		return m.folder.Write(ctx, files.Write{Path: in.Path, Content: in.Content, CreateDirs: in.CreateDirs == nil || *in.CreateDirs,
-			Create: in.IfExists == "error", Expected: in.Expected})
-	})
+		return m.folder.Write(ctx, in.job())
+	}), func(ctx context.Context, in writeInput) (string, error) { return m.folder.PreviewWrite(ctx, in.job()) })
 }
 
 type editInput struct {
@@ -90,7 +93,7 @@ func (in *editInput) list() ([]textedit.Edit, error) {
 }
 
 func (m *filesystem) edit() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Previewing(add(tool.Definition{
 		Name: "edit", Effect: tool.Writes, Aliases: editNames, Tags: []string{"file", "text", "replace", "change", "patch"},
 		Description: "Replace a passage of a text file, which must occur exactly once.",
 		Help:        "A passage that does not occur, or occurs more than once, is refused with the line numbers. Line ends, byte order mark and encoding stay as they are. The answer is a unified diff and the new sha256.",
@@ -106,6 +109,12 @@ func (m *filesystem) edit() *tool.Tool {
 			return "", err
 		}
 		return done.String(), nil
+	}), func(ctx context.Context, in editInput) (string, error) {
+		edits, err := in.list()
+		if err != nil {
+			return "", err
+		}
+		return m.folder.PreviewEdit(ctx, files.Edit{Path: in.Path, Edits: edits, Expected: in.Expected})
 	})
 }
 

@@ -46,46 +46,81 @@ type extracted struct {
 }
 
 func (m *filesystem) extractZip() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Touching(add(tool.Definition{
 		Name: "extract_zip", Effect: tool.Writes, Aliases: zipNames, Tags: []string{"archive", "zip", "unpack", "decompress"},
 		Description: "Unpack a ZIP archive into a folder.",
 		Help:        "All entries are unpacked or none. An archive is refused if an entry would leave the folder, is a link, has a name that another entry has too (case ignored), or unpacks to far more than it should.",
 		SideEffects: []string{"files and folders are made", "with overwrite, files are replaced"},
 		Examples:    example(`{"path": "downloads/site.zip", "to": "site"}`),
-	}, m.unzip)
+	}, m.unzip), m.unzipTouches)
 }
 
-func (m *filesystem) unzip(ctx context.Context, in zipInput) (extracted, error) {
+// openZip opens an archive and finds the place of every entry.
+func (m *filesystem) openZip(ctx context.Context, in zipInput) (*unzip, *os.File, error) {
 	p, err := m.folder.File(ctx, in.Path, root.ToRead)
 	if err != nil {
-		return extracted{}, err
+		return nil, nil, err
 	}
 	to, err := m.folder.Resolve(in.To, root.ToWrite)
 	switch {
 	case err != nil:
-		return extracted{}, err
+		return nil, nil, err
 	case to.Exists && !to.Mode.IsDir():
-		return extracted{}, tool.Errorf(tool.CodeRuntime, "%s is a file; name a folder to unpack into", to.Rel)
+		return nil, nil, tool.Errorf(tool.CodeRuntime, "%s is a file; name a folder to unpack into", to.Rel)
 	}
 	file, err := m.folder.Root.Open(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	u := &unzip{module: m, to: to, overwrite: in.Overwrite, known: map[string]bool{}}
+	if err := u.list(file); err != nil {
+		file.Close()
+		return nil, nil, tool.Errorf(tool.CodeRuntime, "%s is not unpacked: %v", p.Rel, err)
+	}
+	if err := u.place(); err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return u, file, nil
+}
+
+func (m *filesystem) unzip(ctx context.Context, in zipInput) (extracted, error) {
+	u, file, err := m.openZip(ctx, in)
 	if err != nil {
 		return extracted{}, err
 	}
 	defer file.Close()
-	u := &unzip{module: m, to: to, overwrite: in.Overwrite, known: map[string]bool{}}
-	if err := u.list(file); err != nil {
-		return extracted{}, tool.Errorf(tool.CodeRuntime, "%s is not unpacked: %v", p.Rel, err)
-	}
-	if err := u.place(); err != nil {
-		return extracted{}, err
-	}
 	if err := u.check(ctx); err != nil {
 		return extracted{}, err
 	}
 	if err := u.write(ctx); err != nil {
 		return extracted{}, errors.Join(fmt.Errorf("nothing was unpacked: %w", err), u.undo())
 	}
-	return extracted{to.Rel, len(u.files), len(u.dirs), u.total}, nil
+	return extracted{u.to.Rel, len(u.files), len(u.dirs), u.total}, nil
+}
+
+// unzipTouches lists the files that would be unpacked, and the folders that
+// would be made. Errors are those of the call itself, which would fail so.
+func (m *filesystem) unzipTouches(ctx context.Context, in zipInput) ([]string, error) {
+	u, file, err := m.openZip(ctx, in)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer file.Close()
+	var touched []string
+	for _, e := range u.files {
+		touched = append(touched, e.path.Abs)
+	}
+	for _, name := range u.folders {
+		p, err := m.folder.Root.Resolve(path.Join(u.to.Rel, name), root.ToWrite)
+		if err != nil {
+			return nil, plain(err)
+		}
+		if !p.Exists {
+			touched = append(touched, p.Abs)
+		}
+	}
+	return touched, nil
 }
 
 // unzip is one archive on its way.

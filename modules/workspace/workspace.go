@@ -170,17 +170,40 @@ func add[In, Out any](def tool.Definition, fn func(context.Context, In) (Out, er
 	def.Tags = append(def.Tags, "artifact", "workspace")
 	return tool.New(def, func(ctx context.Context, in In) (Out, error) {
 		out, err := fn(ctx, in)
-		var refused *root.Error
-		var known *tool.Error
-		switch {
-		case errors.As(err, &known):
-		case errors.As(err, &refused):
-			err = guard.PathError("", refused)
-		default:
-			err = files.Plain(err)
-		}
-		return out, err
+		return out, plain(err)
 	})
+}
+
+// plain returns an error as a model may read it.
+func plain(err error) error {
+	var refused *root.Error
+	var known *tool.Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &refused):
+		return guard.PathError("", refused)
+	}
+	return files.Plain(err)
+}
+
+// changing returns a tool that changes the artifact which its path names: the
+// artifact is saved before, and what would become of it can be shown.
+func changing[In any](w *workspace, t *tool.Tool, preview func(context.Context, In) (string, error)) *tool.Tool {
+	t.Touches = func(_ context.Context, c *tool.Call) ([]string, error) {
+		var in struct {
+			Path string `json:"path"`
+		}
+		if err := json.Unmarshal(c.Args, &in); err != nil {
+			return nil, err
+		}
+		p, err := w.folder.Resolve(in.Path, access(t))
+		if err != nil {
+			return nil, plain(err)
+		}
+		return []string{p.Abs}, nil
+	}
+	return tool.Previewing(t, preview)
 }
 
 func example(args string) []json.RawMessage { return []json.RawMessage{json.RawMessage(args)} }
@@ -191,7 +214,7 @@ type writeInput struct {
 }
 
 func (w *workspace) write() *tool.Tool {
-	return add(tool.Definition{
+	return changing(w, add(tool.Definition{
 		Name: "write_artifact", Effect: tool.Writes, Aliases: writeNames, Tags: []string{"file", "text", "save", "create"},
 		Description: "Write a text artifact to the workspace's artifacts folder.",
 		Help:        "The path counts from the artifacts folder, and has no component that begins with a dot. An artifact that exists is replaced in one step; folders are made as needed.",
@@ -202,6 +225,8 @@ func (w *workspace) write() *tool.Tool {
 			return files.Written{}, tool.Errorf(tool.CodeValidation, "/content: is not UTF-8 text")
 		}
 		return w.folder.Write(ctx, files.Write{Path: in.Path, Content: in.Content, CreateDirs: true})
+	}), func(ctx context.Context, in writeInput) (string, error) {
+		return w.folder.PreviewWrite(ctx, files.Write{Path: in.Path, Content: in.Content})
 	})
 }
 
@@ -230,20 +255,24 @@ type editInput struct {
 	All  bool   `json:"all,omitempty" jsonschema:"replace every occurrence"`
 }
 
+func (in *editInput) job() files.Edit {
+	return files.Edit{Path: in.Path, Edits: []textedit.Edit{{Old: in.Old, New: in.New, All: in.All}}}
+}
+
 func (w *workspace) edit() *tool.Tool {
-	return add(tool.Definition{
+	return changing(w, add(tool.Definition{
 		Name: "edit", Effect: tool.Writes, Aliases: editNames, Tags: []string{"file", "text", "replace", "change"},
 		Description: "Replace a passage of a text artifact, which must occur exactly once.",
 		Help:        "A passage that does not occur, or occurs more than once, is refused with the line numbers. The answer is a unified diff.",
 		SideEffects: []string{"the artifact is changed"},
 		Examples:    example(`{"path": "report/summary.md", "old": "draft", "new": "final"}`),
 	}, func(ctx context.Context, in editInput) (string, error) {
-		done, err := w.folder.Edit(ctx, files.Edit{Path: in.Path, Edits: []textedit.Edit{{Old: in.Old, New: in.New, All: in.All}}})
+		done, err := w.folder.Edit(ctx, in.job())
 		if err != nil {
 			return "", err
 		}
 		return done.String(), nil
-	})
+	}), func(ctx context.Context, in editInput) (string, error) { return w.folder.PreviewEdit(ctx, in.job()) })
 }
 
 type globInput struct {
@@ -307,7 +336,7 @@ type deleteInput struct {
 }
 
 func (w *workspace) delete() *tool.Tool {
-	return add(tool.Definition{
+	return changing(w, add(tool.Definition{
 		Name: "delete", Effect: tool.Destroys, Aliases: deleteNames, Tags: []string{"file", "remove", "erase"},
 		Description: "Delete an artifact, or a folder of artifacts.",
 		Help:        "A folder that is not empty is deleted only if recursive is true.",
@@ -315,5 +344,5 @@ func (w *workspace) delete() *tool.Tool {
 		Examples:    example(`{"path": "report/old.md"}`),
 	}, func(ctx context.Context, in deleteInput) (files.Deleted, error) {
 		return w.folder.Delete(ctx, in.Path, in.Recursive)
-	})
+	}), func(ctx context.Context, in deleteInput) (string, error) { return w.folder.PreviewDelete(ctx, in.Path) })
 }
