@@ -3,6 +3,7 @@ package std
 
 import (
 	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/modules/checkpoint"
 	"github.com/helve-ai/helve/modules/discovery"
 	"github.com/helve-ai/helve/modules/filesystem"
 	"github.com/helve-ai/helve/modules/http"
@@ -14,5 +15,5 @@ import (
 
 // Modules returns them, in the order of their names.
 func Modules() []*module.Module {
-	return []*module.Module{discovery.Module, filesystem.Module, http.Module, results.Module, shell.Module, tasks.Module, workspace.Module}
+	return []*module.Module{checkpoint.Module, discovery.Module, filesystem.Module, http.Module, results.Module, shell.Module, tasks.Module, workspace.Module}
 }
