@@ -353,7 +353,11 @@ func report(plan *checkpoint.Plan, out *checkpoint.Restored) (string, error) {
 			break
 		}
 		c := byPath[path]
-		fmt.Fprintf(&b, "restored %s: %s again", path, c.Then)
+		if c.Then.Kind == checkpoint.Absent {
+			fmt.Fprintf(&b, "removed %s", path)
+		} else {
+			fmt.Fprintf(&b, "restored %s: %s", path, c.Then)
+		}
 		if c.Unsure {
 			b.WriteString(" (the call was cut short: whether others had changed it since is not known)")
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/helve-ai/helve/checkpoint"
 	"github.com/helve-ai/helve/command"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/module"
@@ -99,10 +100,12 @@ type shell struct {
 	cfg  Config
 	root *root.Root // nil: there is only a description
 	box  *sandbox.Runner
+
+	checkpoints *checkpoint.Keeper // nil: nothing is saved
 }
 
 func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) {
-	s := &shell{cfg: c, root: h.Root, box: h.Sandbox}
+	s := &shell{cfg: c, root: h.Root, box: h.Sandbox, checkpoints: h.Checkpoints}
 	if h.Root != nil {
 		for i, dir := range c.Path {
 			if s.inside(dir) {
@@ -117,7 +120,7 @@ func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) 
 		}
 		return secret
 	})
-	return &module.Toolset{Tools: []*tool.Tool{tool.New(s.definition(), s.run)}, Judge: s.judge}, nil
+	return &module.Toolset{Tools: []*tool.Tool{tool.NewFor(s.definition(), s.run)}, Judge: s.judge}, nil
 }
 
 // input is what a call of shell.run says.
@@ -195,7 +198,7 @@ func (s *shell) judge(_ context.Context, c *tool.Call) (tool.Verdict, string) {
 }
 
 // run serves shell.run. It plans anew: what the policy judged may have changed.
-func (s *shell) run(ctx context.Context, in input) (*tool.Result, error) {
+func (s *shell) run(ctx context.Context, c *tool.Call, in input) (*tool.Result, error) {
 	p, refused := s.plan(in)
 	if refused != nil {
 		return nil, refused
@@ -211,5 +214,14 @@ func (s *shell) run(ctx context.Context, in input) (*tool.Result, error) {
 	if limit <= 0 {
 		limit = s.cfg.Timeout
 	}
-	return s.execute(ctx, program, p, time.Duration(min(limit, maxSeconds))*time.Second)
+	snap, err := s.snapshot(ctx, c, in, p)
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Done(ctx)
+	res, err := s.execute(ctx, program, p, time.Duration(min(limit, maxSeconds))*time.Second)
+	if res != nil && snap != nil {
+		res.Notes = append(res.Notes, snap.Notes...)
+	}
+	return res, err
 }
