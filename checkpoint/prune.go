@@ -29,8 +29,8 @@ type Pruned struct {
 	KeptBytes   int64 `json:"kept_bytes"`
 }
 
-// Prune drops checkpoints of all apps whose contents lie in this folder, and
-// then the contents that no checkpoint needs. It works alone: calls that save
+// Prune drops checkpoints in the store, of every root, whose contents lie in
+// this folder, and then the contents that no checkpoint needs. It works alone: calls that save
 // wait for it. Killed at any moment, it has dropped nothing that is needed.
 func (k *Keeper) Prune(ctx context.Context, p Pruning) (Pruned, error) {
 	if err := k.depot.open(ctx); err != nil {

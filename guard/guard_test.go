@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/helve-ai/helve/audit"
+	"github.com/helve-ai/helve/checkpoint"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/pipeline"
 	"github.com/helve-ai/helve/root"
@@ -499,6 +500,7 @@ func BenchmarkPipeline(b *testing.B) {
 		if err := o.Tools.Add(read); err != nil {
 			b.Fatal(err)
 		}
+		o.Checkpoints = checkpoint.New(checkpoint.Options{Dir: b.TempDir(), Store: new(mem.Store), Root: o.Root, App: "a"})
 	})
 	if err := os.WriteFile(filepath.Join(h.dir, "a.txt"), nil, 0o600); err != nil {
 		b.Fatal(err)

@@ -254,10 +254,10 @@ func (c *cli) checkpointsPrune() *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use: "prune", Short: "Drop old checkpoints and the contents that none needs", Args: cobra.NoArgs,
-		Long: `Drop the checkpoints of all apps that use this state folder which are older than
---max-age, then the oldest until what is kept takes at most --max-size on disk,
-then all contents that no checkpoint needs. Without flags the app's own limits
-hold, which are enforced once a day anyway.`,
+		Long: `Drop the app's checkpoints that are older than --max-age, then the oldest until
+what is kept takes at most --max-size on disk, then all contents that no
+checkpoint needs. Without flags the app's own limits hold, which are enforced
+once a day anyway.`,
 		Example: "  helve checkpoints prune --max-age 7d --dry-run\n  helve checkpoints prune --max-size 500M",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := checkpoint.Pruning{DryRun: dry}
