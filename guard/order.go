@@ -30,7 +30,6 @@ type Options struct {
 	MaxResult int           // characters of a result that the caller sees; zero: DefaultMaxResult
 	Spill     store.Store   // keeps what was cut off; nil: it is lost, and the marker says so
 	Audit     *audit.Log    // nil: no audit
-	Now       func() time.Time
 
 	Checkpoints *checkpoint.Keeper // saves files before calls change them; nil: nothing is saved
 
