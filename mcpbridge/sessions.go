@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -237,10 +236,10 @@ func (s *Server) End(key string) {
 // and of the client as it describes itself. It keeps apart what different
 // clients do, and is no secret: whoever may call as the caller can say the same.
 func stateless(who Caller, client *mcp.Implementation) string {
-	name := ""
+	parts := []string{who.User, who.Key}
 	if client != nil {
-		name = client.Name + "\x00" + client.Version
+		parts = append(parts, client.Name, client.Version)
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{who.User, who.Key, name}, "\x00")))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
 	return "stateless:" + hex.EncodeToString(sum[:12])
 }
