@@ -12,8 +12,9 @@ const (
 	// Stale is how old a daemon's knowledge of the tokens may be: so long,
 	// at most, a token works that was revoked elsewhere.
 	Stale = time.Second
-	// again is how soon an unknown token makes a daemon look again: one that
-	// was just created works at once, and guessing costs the store little.
+	// again is how soon after a look an unknown token makes a daemon look again:
+	// one that was just created works at once, and guessing costs the store
+	// little.
 	again = 50 * time.Millisecond
 	// patience is how long the store may take to answer.
 	patience = 5 * time.Second
@@ -66,6 +67,24 @@ func (b *Book) snapshot(ctx context.Context, most time.Duration) (map[string]Tok
 	return b.all, nil
 }
 
+// since returns the tokens as they were at that time or later. Those who wait
+// for it share one reading.
+func (b *Book) since(ctx context.Context, at time.Time) (map[string]Token, error) {
+	b.mu.Lock()
+	wait := again - b.now().Sub(b.read)
+	b.mu.Unlock()
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return b.snapshot(ctx, b.now().Sub(at))
+}
+
 // Any reports whether there are tokens, were they revoked or expired: then
 // clients must present one.
 func (b *Book) Any(ctx context.Context) (bool, error) {
@@ -80,10 +99,11 @@ func (b *Book) Check(ctx context.Context, text string) (Token, error) {
 	if !ok {
 		return Token{}, fmt.Errorf("%w: it is not one of helve tokens create", ErrRefused)
 	}
+	came := b.now()
 	all, err := b.snapshot(ctx, Stale)
 	t, known := all[id]
-	if err == nil && !known {
-		all, err = b.snapshot(ctx, again)
+	if err == nil && !known { // it may have been made since
+		all, err = b.since(ctx, came)
 		t, known = all[id]
 	}
 	switch {
