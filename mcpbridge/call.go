@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,11 +32,18 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 	}
 	ctx, done := e.calling(ctx, req)
 	defer done()
-	from := originOf(e, req)
-	call := &tool.Call{Name: req.Params.Name, Args: arguments(req.Params.Arguments), From: from}
+	call := &tool.Call{Name: req.Params.Name, Args: arguments(req.Params.Arguments), From: originOf(e, req)}
 	p := progressOf(ctx, req)
 	if p != nil {
 		call.Progress = p.show
+	}
+	long := e.s.long()
+	defer p.reporting(long.Report)()
+	switch as := e.as(long, call); {
+	case e.s.opts.Tasks != nil && speaksTasks(req):
+		return e.callLong(ctx, req, call, p, as)
+	case as == Required:
+		return nil, errNeedsTasks()
 	}
 	var res *tool.Result
 	var err error
@@ -54,6 +62,11 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 		res, err = e.s.opts.Do(ctx, call)
 	}
 	p.end()
+	return e.answered(call, req.ProtocolVersion(), res, err)
+}
+
+// answered returns what a call came to in the protocol's form.
+func (e *endpoint) answered(call *tool.Call, version string, res *tool.Result, err error) (mcp.Result, error) {
 	if err != nil {
 		res = tool.Fail(tool.AsError(err))
 	}
@@ -61,10 +74,10 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call had neither a result nor an error"}
 	}
 	out := answer(res)
-	if e.structured(from, call.Name) {
+	if e.structured(call.From, call.Name) {
 		out.Structured = structured(res)
 	}
-	out.ResultType = complete(req.ProtocolVersion())
+	out.ResultType = complete(version)
 	return out, nil
 }
 
@@ -188,6 +201,7 @@ type progress struct {
 	mu    sync.Mutex
 	token any
 	count float64
+	last  time.Time // something was shown
 	ended bool
 }
 
@@ -212,6 +226,7 @@ func (p *progress) show(c tool.Content) {
 		return
 	}
 	p.count++
+	p.last = time.Now()
 	p.send(&mcp.ProgressNotificationParams{ProgressToken: p.token, Progress: p.count, Message: c.String()})
 }
 

@@ -23,6 +23,7 @@ type asker struct {
 	session *mcp.ServerSession
 	ctx     context.Context // of the request: the question belongs to it
 	turn    *turn           // nil: the client is asked by a request
+	long    *longCall       // nil: the call ends with its request
 }
 
 type askerKey struct{}
@@ -45,6 +46,17 @@ func (a *asker) elicit(p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	q := *p
 	q.Meta = nil
 	q.Message = printable(q.Message)
+	if a.long != nil {
+		answer, err := a.long.ask(a.ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		res, ok := answer.(*mcp.ElicitResult)
+		if !ok {
+			return nil, errors.New("the client answered something else")
+		}
+		return res, nil
+	}
 	if a.turn != nil {
 		return a.turn.ask(a.ctx, &q)
 	}
@@ -114,6 +126,9 @@ func (l *link) converse(ctx context.Context, method string, p rawParams, progres
 		if err != nil || !mayAsk(method) {
 			return raw, err
 		}
+		if t := taskIn(method, raw); t != nil {
+			return l.await(ctx, t, progress)
+		}
 		var r struct {
 			Type     string                     `json:"resultType"`
 			Requests map[string]json.RawMessage `json:"inputRequests"`
@@ -123,11 +138,9 @@ func (l *link) converse(ctx context.Context, method string, p rawParams, progres
 			return raw, nil
 		}
 		a, _ := ctx.Value(askerKey{}).(*asker)
-		p.State, p.Responses = r.State, map[string]any{}
-		for id, request := range r.Requests {
-			if p.Responses[id], err = a.respond(request); err != nil {
-				return nil, tool.Errorf(tool.CodeExternal, "the MCP server wants input: %v", err)
-			}
+		p.State = r.State
+		if p.Responses, err = a.respondAll(r.Requests); err != nil {
+			return nil, err
 		}
 	}
 	return nil, tool.Errorf(tool.CodeExternal, "the MCP server wanted input %d times in one call", maxRounds)

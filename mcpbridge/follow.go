@@ -312,6 +312,9 @@ func (s *Server) capabilities() *mcp.ServerCapabilities {
 		caps.Completions = &mcp.CompletionCapabilities{}
 		caps.Logging = &mcp.LoggingCapabilities{}
 	}
+	if s.opts.Tasks != nil {
+		caps.AddExtension(tasksExtension, nil)
+	}
 	return caps
 }
 

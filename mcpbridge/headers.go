@@ -186,6 +186,8 @@ func (t *httpTransport) addHeaders(r *http.Request, body []byte) error {
 	switch msg.Method {
 	case methodCallTool, methodGetPrompt:
 		r.Header.Set(nameHeader, headerValue(msg.Params.Name))
+	case methodGetTask, methodUpdateTask, methodCancelTask:
+		r.Header.Set(nameHeader, headerValue(msg.Params.TaskID))
 	case methodReadResource:
 		r.Header.Set(nameHeader, headerValue(msg.Params.URI))
 	}

@@ -60,6 +60,9 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 		defer done()
 		r = r.Clone(r.Context())
 		r.Header.Set(requestHeader, key)
+		if misrouted(w, r) {
+			return
+		}
 		switch kind {
 		case withoutSession:
 			if e.quick(w, r) {

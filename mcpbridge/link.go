@@ -44,7 +44,7 @@ const stopTimeout = 3 * time.Second
 func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*link, error) {
 	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Content){}, owner: s}
 	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, s.hears(&mcp.ClientOptions{
-		Capabilities:                &mcp.ClientCapabilities{},
+		Capabilities:                &mcp.ClientCapabilities{Extensions: map[string]any{tasksExtension: map[string]any{}}},
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.stale() },
 		ElicitationHandler:          l.elicited,
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/inject"
+	"github.com/helve-ai/helve/task"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -49,6 +50,12 @@ type ServerOptions struct {
 	Upstreams func() *Upstreams
 	// Shows reports whether a caller may see what a server offers. Nil: all may.
 	Shows func(from tool.Origin, server string) bool
+
+	// Tasks keeps the calls that outlive their requests; Close closes it. Nil:
+	// none does.
+	Tasks *task.Table
+	// Long says what becomes of calls that take long. Nil: the defaults.
+	Long func() LongCalls
 
 	App      string       // on whose behalf calls are made
 	Log      *slog.Logger // nil: nothing is logged
@@ -93,6 +100,8 @@ type Server struct {
 	limits   *Limits
 	inbox    inbox
 	turns    turns
+	parked   parked
+	handles  handles
 
 	mu        sync.Mutex
 	logs      mcp.LoggingLevel // from which on any client wants logs; "": none does
@@ -136,6 +145,11 @@ func (s *Server) Close(ctx context.Context) error {
 	s.stopOnce.Do(func() { close(s.stop) })
 	s.mu.Unlock()
 	done := make(chan struct{})
+	if end, ok := ctx.Deadline(); ok {
+		left := time.Until(end)
+		timer := time.AfterFunc(left-min(left/5, noteWithin), s.handles.interrupt)
+		defer timer.Stop()
+	}
 	go func() {
 		defer close(done)
 		// The library drops the answers of calls that end after their session
@@ -148,6 +162,11 @@ func (s *Server) Close(ctx context.Context) error {
 			}
 		}
 		s.running.Wait()
+		if s.opts.Tasks != nil {
+			if err := s.opts.Tasks.Close(ctx); err != nil {
+				s.opts.Log.Error("the tasks cannot be closed", "error", err)
+			}
+		}
 	}()
 	defer s.giveUp()
 	select {
@@ -205,6 +224,9 @@ func (s *Server) endpoint(mode inject.Mode) *endpoint {
 			Capabilities:     s.capabilities(),
 			SubscribeHandler: e.subscribe, UnsubscribeHandler: e.unsubscribe,
 		})
+		if s.opts.Tasks != nil {
+			addTaskMethods(e.server)
+		}
 		e.server.AddReceivingMiddleware(e.serve)
 		e.handle = e.serve(func(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
 			return nil, fmt.Errorf("%s is for the library", method)
@@ -240,8 +262,11 @@ func (e *endpoint) serve(next mcp.MethodHandler) mcp.MethodHandler {
 			return e.listTools(r)
 		case *mcp.ServerRequest[*mcp.CallToolParamsRaw]:
 			return e.callTool(ctx, r)
+		case *mcp.ServerRequest[*taskParams]:
+			return e.serveTasks(ctx, method, r)
 		case *mcp.ServerRequest[*mcp.InitializeParams]:
 			e.claim(r)
+			defer func() { withoutTasks(res) }()
 		}
 		if e.s.opts.Upstreams != nil {
 			return e.serveOffers(ctx, method, req, next)

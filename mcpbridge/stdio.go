@@ -57,6 +57,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, mo
 	stop := context.AfterFunc(ctx, func() { c.stop(drainStop) })
 	defer stop()
 	defer c.Close()
+	defer s.handles.leave(c.session, linger)
 	for drained := c.drained; ; {
 		select {
 		case err = <-ended:

@@ -40,6 +40,8 @@ type rawParams struct {
 	Responses map[string]any `json:"inputResponses,omitempty"`
 	State     string         `json:"requestState,omitempty"`
 
+	TaskID string `json:"taskId,omitempty"`
+
 	// Of a completion.
 	Ref      *mcp.CompleteReference      `json:"ref,omitempty"`
 	Argument *mcp.CompleteParamsArgument `json:"argument,omitempty"`
@@ -60,7 +62,8 @@ func (r *rawResult) UnmarshalJSON(raw []byte) error {
 
 // rawMethods are those whose answers are wanted as they came.
 var rawMethods = []string{methodListTools, methodCallTool, methodListResources, methodListTemplates,
-	methodReadResource, methodListPrompts, methodGetPrompt, methodComplete}
+	methodReadResource, methodListPrompts, methodGetPrompt, methodComplete,
+	methodGetTask, methodUpdateTask, methodCancelTask}
 
 func isRaw(method string) bool { return slices.Contains(rawMethods, method) }
 
