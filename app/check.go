@@ -127,6 +127,9 @@ func (l *loader) checkRuntime(root *node) {
 		}
 	}
 	l.checkMiddleware(r.get("middleware"), "runtime.middleware")
+	for i, n := range r.get("long_calls", "at_once").list() {
+		l.checkToolPattern(n, fmt.Sprintf("runtime.long_calls.at_once[%d]", i))
+	}
 	if f := r.field("workdir_mode"); f != nil && f.value.str() == "fixed" && r.get("workdir") == nil {
 		l.fail(f.value.at, "runtime.workdir_mode", "is fixed, and no workdir is named", "add runtime.workdir")
 	}
@@ -387,6 +390,15 @@ func (l *loader) checkPattern(n *node, path string) {
 	for _, c := range r.Args {
 		l.checkCondition(n, path, r.Pattern, c.Arg)
 	}
+}
+
+// checkToolPattern checks a pattern that names tools only.
+func (l *loader) checkToolPattern(n *node, path string) {
+	if n.kind == isString && strings.Contains(n.text, "(") {
+		l.fail(n.at, path, "names tools only, and has a condition on arguments", "write the name alone")
+		return
+	}
+	l.checkPattern(n, path)
 }
 
 // checkCondition reports a condition on an argument that no tool has that the

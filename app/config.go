@@ -49,6 +49,7 @@ type Runtime struct {
 	MaxActiveTools     int             `json:"max_active_tools,omitempty" default:"20" min:"1" max:"500" jsonschema:"how many tools that were found by search stay in full view"`
 	Context            Context         `json:"context,omitzero" jsonschema:"how much of the model's context is used"`
 	Checkpoints        Checkpoints     `json:"checkpoints,omitzero" jsonschema:"what is saved of files before calls change them"`
+	LongCalls          LongCalls       `json:"long_calls,omitzero" jsonschema:"what becomes of calls over MCP that take long"`
 	Hooks              json.RawMessage `json:"hooks,omitempty" form:"Hooks" jsonschema:"what happens on events, as the app"`
 	Middleware         json.RawMessage `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls: name, {name: settings}, or {name, config, enabled}"`
 	Repetition         Repetition      `json:"repetition,omitzero" jsonschema:"when calls that are made again and again are refused"`

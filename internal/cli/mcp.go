@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -92,11 +93,19 @@ func (c *cli) serveStdio(ctx context.Context, mode inject.Mode) (err error) {
 	}()
 	server := daemon.MCP(l, daemon.MCPOptions{Profile: c.profile, Log: c.logger(), Version: version()})
 	err = server.ServeStdio(ctx, c.in, c.out, mode)
+	end, ended := context.WithTimeout(context.WithoutCancel(ctx), stdioClose)
+	defer ended()
+	if late := server.Close(end); late != nil {
+		c.logger().Debug("calls of the MCP server did not end in time", "error", late)
+	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil // it was told to end, and has answered what was under way
 	}
 	return err
 }
+
+// stdioClose is how long a server whose client has left may take to end.
+const stdioClose = 2 * time.Second
 
 // A clientConfig is what an MCP client's configuration says of one server.
 type clientConfig struct {

@@ -11,6 +11,8 @@ import (
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/store"
+	"github.com/helve-ai/helve/task"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -162,6 +164,8 @@ func MCP(l *app.Live, o MCPOptions) *mcpbridge.Server {
 		View:            func(m inject.Mode) inject.View { return l.View(from, m) },
 		Changed:         l.Changed,
 		Do:              l.Call,
+		Tasks:           task.New(store.Sub(l.Store(), "tasks"), task.Options{Log: o.Log}),
+		Long:            func() mcpbridge.LongCalls { return l.App().LongCalls() },
 		Upstreams:       func() *mcpbridge.Upstreams { return l.App().MCPServers() },
 		Shows:           func(from tool.Origin, server string) bool { return mcpbridge.Shown(l.App().Visible, from, server) },
 		Caller:          o.Caller,
