@@ -134,7 +134,7 @@ func (t *Table) Finish(ctx context.Context, k Task) error {
 			return err
 		}
 		old.Status, old.Message = k.Status, k.Message
-		return t.end(w, at, old, k.Result, k.Error)
+		return t.end(w, at, &old, k.Result, k.Error)
 	})
 	if err == nil {
 		t.forget(at)
@@ -143,7 +143,7 @@ func (t *Table) Finish(ctx context.Context, k Task) error {
 }
 
 // end writes that a task is over.
-func (t *Table) end(w store.Writer, at string, k Task, result, fault json.RawMessage) error {
+func (t *Table) end(w store.Writer, at string, k *Task, result, fault json.RawMessage) error {
 	k.Updated = time.Now().UTC()
 	k.Until = k.Updated.Add(k.Keep)
 	for bucket, data := range map[string]json.RawMessage{results: result, faults: fault} {
@@ -153,7 +153,7 @@ func (t *Table) end(w store.Writer, at string, k Task, result, fault json.RawMes
 			}
 		}
 	}
-	return tasks.Put(w, at, k)
+	return tasks.Put(w, at, *k)
 }
 
 func (t *Table) forget(at string) {
@@ -225,7 +225,7 @@ func (t *Table) interrupt(ctx context.Context, at string) (k Task, err error) {
 			return err
 		}
 		k.Status, k.Message = Failed, Interrupted
-		return t.end(w, at, k, nil, nil)
+		return t.end(w, at, &k, nil, nil)
 	})
 	return k, err
 }
@@ -291,7 +291,7 @@ func (t *Table) Close(ctx context.Context) error {
 				return err
 			}
 			k.Status, k.Message = Failed, Interrupted
-			if err := t.end(w, at, k, nil, nil); err != nil {
+			if err := t.end(w, at, &k, nil, nil); err != nil {
 				return err
 			}
 		}
