@@ -182,6 +182,9 @@ func (c *longCall) handle(ctx context.Context) (mcp.Result, error) {
 	if ended {
 		c.settle()
 	}
+	if ctx.Err() != nil { // nobody will hear of the task
+		c.abandon()
+	}
 	res := shown(k)
 	res.ResultType = "task"
 	return res, nil
