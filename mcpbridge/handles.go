@@ -102,36 +102,50 @@ func (e *endpoint) serveTasks(ctx context.Context, method string, req *mcp.Serve
 	case req.Params == nil || req.Params.ID == "":
 		return nil, invalidParams("%s: missing taskId", method)
 	}
-	owner := task.OwnerOf(originOf(e, req))
-	c := e.s.handles.get(owner, req.Params.ID)
-	var err error
-	switch method {
-	case methodGetTask:
-		var k task.Task
-		var asks mcp.InputRequestMap
-		if c != nil {
-			k, asks = c.state()
-		} else if k, err = e.s.opts.Tasks.Get(ctx, owner, req.Params.ID); err != nil {
-			return nil, noTask(req.Params.ID, err)
-		}
-		res := shown(k)
-		res.ResultType, res.Requests = "complete", asks
-		return res, nil
-	case methodUpdateTask:
-		if c != nil {
-			err = c.update(req.Params.Responses)
-		} else if _, err = e.s.opts.Tasks.Get(ctx, owner, req.Params.ID); err != nil {
-			err = noTask(req.Params.ID, err)
-		}
-	case methodCancelTask:
-		if err = e.s.opts.Tasks.Cancel(ctx, owner, req.Params.ID); err != nil {
-			err = noTask(req.Params.ID, err)
-		}
+	from := originOf(e, req)
+	if method == methodGetTask {
+		return e.getTask(ctx, task.OwnerOf(from), req.Params.ID)
 	}
-	if err != nil {
+	err := e.changeTask(ctx, method, task.OwnerOf(from), req.Params)
+	// What a client answers is its user's own.
+	if err = e.note(from, method, struct {
+		Task string `json:"task"`
+	}{req.Params.ID}, err); err != nil {
 		return nil, err
 	}
 	return &ack{ResultType: "complete"}, nil
+}
+
+func (e *endpoint) getTask(ctx context.Context, o task.Owner, id string) (mcp.Result, error) {
+	var k task.Task
+	var asks mcp.InputRequestMap
+	if c := e.s.handles.get(o, id); c != nil {
+		k, asks = c.state()
+	} else {
+		var err error
+		if k, err = e.s.opts.Tasks.Get(ctx, o, id); err != nil {
+			return nil, noTask(id, err)
+		}
+	}
+	res := shown(k)
+	res.ResultType, res.Requests = "complete", asks
+	return res, nil
+}
+
+func (e *endpoint) changeTask(ctx context.Context, method string, o task.Owner, p *taskParams) error {
+	var err error
+	switch c := e.s.handles.get(o, p.ID); {
+	case method == methodCancelTask:
+		err = e.s.opts.Tasks.Cancel(ctx, o, p.ID)
+	case c != nil:
+		return c.update(p.Responses)
+	default: // it asks nothing here
+		_, err = e.s.opts.Tasks.Get(ctx, o, p.ID)
+	}
+	if err != nil {
+		return noTask(p.ID, err)
+	}
+	return nil
 }
 
 func noTask(id string, err error) error {

@@ -227,7 +227,7 @@ func patient(s store.Store, change func(*mcpbridge.LongCalls)) func(*mcpbridge.S
 			change(&l)
 		}
 		o.Long = func() mcpbridge.LongCalls { return l }
-		o.User = func(r *http.Request) string { return r.Header.Get("X-User") }
+		o.Caller = func(r *http.Request) mcpbridge.Caller { return mcpbridge.Caller{User: r.Header.Get("X-User")} }
 	}
 }
 

@@ -13,6 +13,8 @@ var noted = map[string]string{
 	"resources/subscribe":   "mcp.subscribe",
 	"resources/unsubscribe": "mcp.unsubscribe",
 	"logging/setLevel":      "mcp.set_log_level",
+	methodUpdateTask:        "mcp.answer_task",
+	methodCancelTask:        "mcp.cancel_task",
 }
 
 // An unfound error says that what a client named does not exist, as far as it
