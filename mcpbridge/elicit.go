@@ -102,7 +102,7 @@ func (l *link) elicited(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitRes
 		return nil, cannotAsk("nobody can be asked: no call is in flight")
 	}
 	for _, a := range askers {
-		if a == nil != (askers[0] == nil) || a != nil && a.session != askers[0].session {
+		if !a.asksSame(askers[0]) {
 			return nil, cannotAsk("nobody can be asked: calls of several clients are in flight, and it is not known whose this is")
 		}
 	}
@@ -111,6 +111,15 @@ func (l *link) elicited(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitRes
 		return nil, cannotAsk(err.Error())
 	}
 	return res, nil
+}
+
+// asksSame reports whether a and b ask one and the same client. Calls without
+// sessions may come from anybody: each is one by itself.
+func (a *asker) asksSame(b *asker) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.session == b.session && a.turn == b.turn && a.long == b.long
 }
 
 func cannotAsk(why string) error {
