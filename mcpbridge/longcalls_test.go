@@ -321,6 +321,13 @@ func TestOthersWait(t *testing.T) {
 			t.Errorf("answered %s", a)
 		}
 	}
+	if a := line.send("tasks/get", `"taskId":"x"`); a.Error == nil || a.Error.Code != -32021 || !strings.Contains(string(a.Error.Data), `"io.modelcontextprotocol/tasks":{}`) {
+		t.Errorf("a client without the extension asks after a task: %s", a.raw)
+	}
+	old := h.converse(t, begin("2025-11-25")+`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x"}}`)
+	if strings.Contains(old[0], "extensions") || !strings.Contains(old[1], "-32601") {
+		t.Errorf("an old client is told %q", old)
+	}
 	for _, caps := range []string{`{}`, knowsTasks} {
 		k := overHTTP(t, web, "ann", caps)
 		var res struct {
@@ -329,13 +336,6 @@ func TestOthersWait(t *testing.T) {
 		if a := k.send("server/discover", ""); json.Unmarshal(a.Result, &res) != nil || res.Capabilities.Extensions["io.modelcontextprotocol/tasks"] == nil {
 			t.Errorf("discovered %s", a.raw)
 		}
-	}
-	if a := line.send("tasks/get", `"taskId":"x"`); a.Error == nil || a.Error.Code != -32021 || !strings.Contains(string(a.Error.Data), `"io.modelcontextprotocol/tasks":{}`) {
-		t.Errorf("a client without the extension asks after a task: %s", a.raw)
-	}
-	old := h.converse(t, begin("2025-11-25")+`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x"}}`)
-	if strings.Contains(old[0], "extensions") || !strings.Contains(old[1], "-32601") {
-		t.Errorf("an old client is told %q", old)
 	}
 }
 
