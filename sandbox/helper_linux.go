@@ -233,6 +233,7 @@ func startCommand(ask *request) (pid int, err error) {
 	}
 	defer trouble.Close()
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(helperEnv(), stageMark+"=1")
 	cmd.Dir = ask.Spec.Dir

@@ -13,11 +13,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The test binary runs as helve, and as the upstream MCP server of the tests.
+// The test binary runs as helve, as the upstream MCP server of the tests, and
+// as a helve that lacks what could confine commands.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"helve":              main,
 		"upstream":           upstreamMain,
+		"deprived":           deprivedMain,
 		"conformance-client": conformanceClient,
 	})
 }

@@ -245,6 +245,42 @@ func TestLeftTheGroup(t *testing.T) {
 	a.allGone(alive)
 }
 
+// The repository's own folder can be changed only where the app permits it.
+func TestGitWrite(t *testing.T) {
+	need(t, "git")
+	if box.Status().Active == sandbox.None {
+		t.Skip("nothing confines commands here: " + box.Status().Remedy)
+	}
+	for config, code := range map[string]string{`{"profile": "unrestricted"}`: "exit_code: 128\n", `{"profile": "unrestricted", "git_write": true}`: "exit_code: 0\n"} {
+		a := open(t, config, map[string]string{"sub/a": "x\n"})
+		git(t, a.dir, "init", "-q")
+		if got := a.output("git add sub/a", "unrestricted"); !strings.HasPrefix(got, code) {
+			t.Errorf("%s: %s", config, got)
+		}
+	}
+}
+
+// What lies outside the root is seen and changed as the app grants it.
+func TestGrantedFolders(t *testing.T) {
+	if box.Status().Active == sandbox.None {
+		t.Skip("nothing confines commands here: " + box.Status().Remedy)
+	}
+	cache, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(cache, "x"), []byte("cached\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for config, want := range map[string]string{`{}`: "", `{"readable": ["` + cache + `"]}`: "cached\n", `{"writable": ["` + cache + `"]}`: "cached\nnew\n"} {
+		a := open(t, strings.Replace(config, "{", `{"profile": "unrestricted"`+map[bool]string{true: ", "}[config != "{}"], 1), nil)
+		got := a.output("cat "+cache+"/x 2>/dev/null; (echo new > "+cache+"/y) 2>/dev/null; cat "+cache+"/y 2>/dev/null; echo", "unrestricted")
+		if got != "exit_code: 0\nstdout:\n"+want+"\nstderr:\n" {
+			t.Errorf("%s: %q", config, got)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("limits are set from outside on Linux only")

@@ -344,6 +344,8 @@ func TestConfigIsChecked(t *testing.T) {
 		`{"pass_env": ["PATH"]}`:              "pass_env[0]",
 		`{"pass_env": ["GIT_EXTERNAL_DIFF"]}`: "pass_env[0]",
 		`{"unknown": 1}`:                      "unknown",
+		`{"readable": ["cache"]}`:             "readable[0]",
+		`{"writable": ["/a", "~/b"]}`:         "writable[1]",
 	} {
 		_, err := shell.Module.Open(t.Context(), &module.Host{Log: slog.New(slog.DiscardHandler), Root: r}, json.RawMessage(config))
 		if err == nil || !strings.Contains(err.Error(), want) {
