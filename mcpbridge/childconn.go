@@ -25,6 +25,7 @@ type childConn struct {
 	close func() // ends the streams; called once
 	once  sync.Once
 	queue []jsonrpc.Message // of the reader alone
+	tally *tally
 
 	mu       sync.Mutex
 	broken   error        // why writing failed
@@ -105,6 +106,9 @@ func (c *childConn) accept(data []byte) {
 		if err != nil {
 			c.log.Debug("the server printed what is no message", "text", cut(printable(string(data)), maxLogLine))
 			return
+		}
+		if isProgress(msg) {
+			c.tally.arrive(1)
 		}
 		c.queue = append(c.queue, msg)
 	}

@@ -22,8 +22,9 @@ type httpTransport struct {
 	cancel  context.CancelFunc
 	url     *url.URL
 	headers map[string]string
-	absent  atomic.Bool   // the server says that it has no such transport
-	direct  *direct       // nil: none
+	absent  atomic.Bool // the server says that it has no such transport
+	direct  *direct     // nil: none
+	tally   *tally
 	wait    time.Duration // for the first byte of a stream of the server's own news
 }
 
@@ -88,6 +89,8 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := &boundedBody{ReadCloser: resp.Body, left: maxAnswer, done: func() { stop(); cancel() }}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		body.left = -1
+		resp.Body = &tallied{ReadCloser: body, tally: t.tally}
+		return resp, nil
 	}
 	resp.Body = body
 	return readWhole(r, resp)

@@ -29,6 +29,8 @@ type link struct {
 	direct  *direct       // nil: only the library speaks to the server
 	owner   *upstream
 
+	tally tally // of progress
+
 	mu       sync.Mutex
 	err      error // why it ended
 	progress map[string]func(tool.Content)
@@ -109,7 +111,7 @@ func (l *link) adopt(session *mcp.ClientSession) {
 // transport starts or addresses the server.
 func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transport, error) {
 	if web != nil {
-		l.kill = web.close
+		l.kill, web.tally = web.close, &l.tally
 		if !old {
 			web.direct = &direct{url: s.URL, client: web.client()}
 			l.direct = web.direct
@@ -125,7 +127,7 @@ func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transpo
 		p.stdin.Close()
 		p.stdout.Close()
 	}, s.log)
-	l.kill = func() { conn.Close() }
+	l.kill, conn.tally = func() { conn.Close() }, &l.tally
 	// Old servers may ignore what they do not know.
 	time.AfterFunc(s.startTimeout()/3, conn.giveUpDiscovery)
 	return oneConn{conn}, nil
@@ -218,6 +220,7 @@ func (l *link) call(ctx context.Context, method string, p rawParams, progress fu
 	if progress != nil {
 		token, done := l.follow(progress)
 		defer done()
+		defer l.tally.wait(ctx)
 		p.Meta = mcp.Meta{"progressToken": token}
 	}
 	if method == methodCallTool {
@@ -251,6 +254,7 @@ func (l *link) follow(show func(tool.Content)) (token string, done func()) {
 }
 
 func (l *link) progressed(p *mcp.ProgressNotificationParams) {
+	defer l.tally.handOver()
 	token, ok := p.ProgressToken.(string)
 	if !ok {
 		return

@@ -283,7 +283,9 @@ func (s *upstream) unwatch(ctx context.Context, uri string) {
 	s.mu.Lock()
 	l := s.link
 	s.mu.Unlock()
-	if l != nil {
+	// Servers of the library forget all that a session listens to when one of
+	// its subscriptions ends. Without HTTP there is one session for all.
+	if l != nil && (l.proc == nil || l.protocol < firstStateless) {
 		_ = l.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) // what it still tells is not passed on
 	}
 }

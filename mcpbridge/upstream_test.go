@@ -239,6 +239,8 @@ func child(kind string) {
 	case "helve":
 		actAsHelve()
 		return
+	case "matrix":
+		s = matrixChild()
 	case "counted":
 		counted(s)
 	case "silent":
