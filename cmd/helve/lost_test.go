@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A restless field is many servers at one address, with tools that stay, of
+// which one fails in the middle of its list when it is told to.
+type restless struct {
+	web     *httptest.Server
+	all     []*mcp.Server
+	names   []string // of the tools that stay
+	servers object
+	failing atomic.Bool
+}
+
+func newRestless(t *testing.T, servers, tools int) *restless {
+	f := &restless{servers: object{}}
+	handlers := map[string]http.Handler{}
+	for i := range servers {
+		s, name := theirServer(), fmt.Sprintf("s%02d", i)
+		for j := range tools {
+			tool := fmt.Sprintf("list_items_%05d", i*tools+j)
+			addTool(s, tool, anything, echoArgs)
+			f.names = append(f.names, "mcp."+name+"."+tool)
+		}
+		if i == 0 {
+			s.AddReceivingMiddleware(f.failInTheMiddle)
+		}
+		handlers["/"+name] = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+		f.all = append(f.all, s)
+	}
+	f.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handlers[r.URL.Path].ServeHTTP(w, r) }))
+	t.Cleanup(func() {
+		f.web.CloseClientConnections()
+		f.web.Close()
+	})
+	for path := range handlers {
+		f.servers[path[1:]] = object{"url": f.web.URL + path}
+	}
+	return f
+}
+
+func (f *restless) failInTheMiddle(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if r, ok := req.(*mcp.ListToolsRequest); ok && f.failing.Load() && r.Params != nil && r.Params.Cursor != "" {
+			return nil, errors.New("the list is lost")
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// stir breaks connections and changes lists until the function that it returns
+// is called.
+func (f *restless) stir() (stop func()) {
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	all.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			s := f.all[1+n%(len(f.all)-1)]
+			addTool(s, "get_noise", anything, echoArgs)
+			s.RemoveTools("get_noise")
+			if n%50 == 0 {
+				f.web.CloseClientConnections()
+			}
+		}
+	})
+	return func() {
+		close(done)
+		all.Wait()
+	}
+}
+
+// No tool is lost: after each cold start all of 5,000 are listed, page by page,
+// and found by their exact names, while servers lose their connections, tell of
+// changes without end, or cannot list any more what they listed before.
+func TestNoToolIsLost(t *testing.T) {
+	const servers, tools = 10, 500
+	starts := 3
+	if n, err := strconv.Atoi(os.Getenv("HELVE_TEST_STARTS")); err == nil && n > 0 {
+		starts = n
+	}
+	f := newRestless(t, servers, tools)
+	dir := folder(t, "app.yaml", serversApp(t, f.servers))
+	for n := range starts {
+		f.failing.Store(false)
+		d := serve(t, dir, "--app", "app.yaml", "--state", filepath.Join(t.TempDir(), "state"))
+		first := d.rawList(t, "/mcp/full") // which waits until every server has answered
+		f.failing.Store(true)
+		addTool(f.all[0], "get_extra", anything, echoArgs) // its list is read again, and cannot be
+		stop := f.stir()
+		for _, listed := range []map[string]json.RawMessage{first, d.rawList(t, "/mcp/full")} {
+			for _, name := range f.names {
+				if listed[strings.ReplaceAll(name, ".", "__")] == nil {
+					t.Errorf("start %d: %s is not listed", n, name)
+				}
+			}
+		}
+		for i := n; i < len(f.names); i += starts { // each tool in one of the starts
+			text, failed := d.rawCall(t, "/mcp/discovery", "search_tools", fmt.Sprintf(`{"query":%q,"limit":1}`, f.names[i]))
+			var found struct{ Tools []struct{ Name string } }
+			if err := json.Unmarshal([]byte(text), &found); err != nil || failed || len(found.Tools) != 1 || found.Tools[0].Name != f.names[i] {
+				t.Errorf("start %d: a search for %s finds %s", n, f.names[i], text)
+			}
+		}
+		stop()
+		f.all[0].RemoveTools("get_extra")
+		d.cmd.Process.Kill()
+		d.wait()
+	}
+}
