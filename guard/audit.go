@@ -67,6 +67,7 @@ func entryOf(c *tool.Call, res *tool.Result, redact *Redactor) *audit.Entry {
 		App: c.From.App, Agent: c.From.Agent, Session: c.From.Session, User: c.From.User, Kind: string(c.From.Kind),
 		Call: c.ID, Parent: c.From.Parent, Via: c.From.Via, Tool: c.Name,
 		Decision: c.Trail.Decision.String(), Stage: c.Trail.Stage, Reason: redact.Text(c.Trail.Reason),
+		Cost:     audit.Cost{Tokens: c.Trail.Tokens, Money: c.Trail.Money},
 		Approver: c.Trail.Approver, Notes: c.Trail.Coercions, Truncated: c.Trail.Truncated, Args: redact.Call(c),
 	}
 	if c.Tool != nil {

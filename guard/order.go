@@ -38,6 +38,8 @@ type Options struct {
 	Mistakes   int       // in a row that stop a turn; zero: DefaultMistakes, negative: any number
 	Limiter    *Limiter  // nil: there are no rate limits
 	Middleware []Middleware
+	Meter      *Meter   // authorises calls that cost money; nil: they are denied
+	Counter    *Counter // of calls and tokens; nil: they are not counted
 	Changes    *Changes // told of calls that may change something; nil: nobody is
 
 	Now func() time.Time
@@ -60,6 +62,7 @@ func Standard(o Options) []pipeline.Stage {
 	return []pipeline.Stage{
 		// on the way back
 		Audit(o.Audit, o.Redactor, o.Now),
+		Count(o.Counter),
 		CountMistakes(o.Sessions, o.Repeats.Callers, o.Mistakes),
 		Truncate(o.MaxResult, o.Spill, o.Now),
 		Redact(o.Redactor),
@@ -74,10 +77,13 @@ func Standard(o Options) []pipeline.Stage {
 		Permit(o.Policies...),
 		Rate(o.Limiter),
 		Repetition(o.Sessions, o.Repeats),
+		Metering(o.Meter),
+		Budget(o.Meter),
 		Approval(o.Approver, o.Redactor),
 		Ready(o.Audit),
 		Checkpoint(o.Checkpoints, o.Root),
 		Around(o.Middleware, o.Changes, o.Log),
+		Spending(o.Meter),
 		Timeout(o.Timeout),
 	}
 }

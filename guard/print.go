@@ -179,14 +179,20 @@ func mix(a, b uint64) uint64 {
 // the same: keys in order, numbers in one notation. It is for keys that
 // outlive the process, and need not be the shortest.
 func canonical(doc []byte) (string, error) {
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
+	v, err := decodeAny(doc)
+	if err != nil {
 		return "", err
 	}
 	out, err := json.Marshal(oneNotation(v))
 	return string(out), err
+}
+
+// decodeAny reads a document, and keeps its numbers as they are written.
+func decodeAny(doc []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
 }
 
 func oneNotation(v any) any {

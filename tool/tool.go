@@ -186,6 +186,8 @@ type Trail struct {
 	Values    []schema.Value  // what of Judged has a role, for the guards; nil before validation
 	Truncated bool            // the caller saw only part of the result
 	Bytes     int             // the size of the whole result's text
+	Tokens    int             // of arguments and result, estimated; 0: not counted
+	Money     string          // what was spent, such as "0.05 USD"; "": nothing
 }
 
 // Deny notes that stage refuses the call, and returns the error that says so.
