@@ -50,6 +50,10 @@ type Options struct {
 	// Confine is a command that does what sandbox.Help says. None: see sandbox.Options.
 	Confine []string
 
+	// Usage is told of every call: what it used, for metrics. It must return
+	// at once and call nothing of the app. Nil: nobody is.
+	Usage func(guard.Usage)
+
 	// Inspect opens the app only to be looked at: nothing is written, and
 	// calls are refused.
 	Inspect bool
@@ -84,6 +88,7 @@ type App struct {
 
 	redactor *guard.Redactor
 	changes  *guard.Changes
+	costs    map[string]Costing      // by tool
 	judges   map[string]guard.Policy // the modules' own policies
 	failures []Failure
 	closers  []func() error
@@ -196,12 +201,17 @@ func (a *App) openPipeline(context.Context) error {
 	if err != nil {
 		return err
 	}
+	meter, err := a.meter()
+	if err != nil {
+		return err
+	}
 	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
 		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Root: a.Root, Egress: policy,
 		Policies: []guard.Policy{rules.Judge}, Approver: a.opts.Approver,
 		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
 		Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
 		Limiter: a.limiter(), Middleware: middleware, Changes: a.changes,
+		Meter: meter, Counter: a.counter(),
 		Checkpoints: a.Checkpoints,
 	})...)
 	return nil
@@ -317,7 +327,7 @@ func (a *App) openUpstreams(ctx context.Context) error {
 
 // publish puts tools in place of those that owner offered, in the registry and the index.
 func (a *App) publish(owner string, tools ...*tool.Tool) error {
-	if err := a.reg.Replace(owner, tools...); err != nil {
+	if err := a.reg.Replace(owner, a.priced(tools)...); err != nil {
 		return err
 	}
 	a.publishing.Lock()

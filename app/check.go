@@ -196,6 +196,7 @@ func (l *loader) checkModules(root *node) {
 		if len(modules) == 0 {
 			continue
 		}
+		l.checkCosted(f.value.get("overrides"), path+".overrides", f.key, modules)
 		l.checkActions(f.value.get("constraints", "allowed_actions"), path+".constraints.allowed_actions", f.key)
 		l.checkActions(f.value.get("constraints", "blocked_actions"), path+".constraints.blocked_actions", f.key)
 		for i, step := range f.value.get("setup").list() {
@@ -283,6 +284,7 @@ func (l *loader) checkServers(root *node) {
 		}
 		l.checkOverrides(s.get("overrides"), path+".overrides")
 		l.checkMiddleware(s.get("middleware"), path+".middleware")
+		l.checkCosts(s.get("overrides"), path+".overrides")
 	}
 }
 

@@ -141,11 +141,12 @@ type Tools struct {
 
 // A ModuleBlock configures one module.
 type ModuleBlock struct {
-	Config      json.RawMessage `json:"config,omitempty" form:"Object" jsonschema:"its settings"`
-	Setup       []SetupStep     `json:"setup,omitempty" jsonschema:"actions that are run, as the app, when it opens"`
-	Constraints Constraints     `json:"constraints,omitzero" form:"Object" jsonschema:"what agents may call of it"`
-	Middleware  json.RawMessage `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls: name, {name: settings}, or {name, config, enabled}"`
-	Credential  json.RawMessage `json:"credential,omitempty" form:"Credential" jsonschema:"the name of a credential, or {ref, scope}"`
+	Config      json.RawMessage    `json:"config,omitempty" form:"Object" jsonschema:"its settings"`
+	Setup       []SetupStep        `json:"setup,omitempty" jsonschema:"actions that are run, as the app, when it opens"`
+	Constraints Constraints        `json:"constraints,omitzero" form:"Object" jsonschema:"what agents may call of it"`
+	Middleware  json.RawMessage    `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls: name, {name: settings}, or {name, config, enabled}"`
+	Overrides   map[string]Costing `json:"overrides,omitempty" jsonschema:"what its actions cost, by action"`
+	Credential  json.RawMessage    `json:"credential,omitempty" form:"Credential" jsonschema:"the name of a credential, or {ref, scope}"`
 }
 
 // A SetupStep is a call that is made when the app opens.
@@ -172,6 +173,15 @@ type Capabilities struct {
 	HiddenModules   []string             `json:"hidden_modules,omitempty" jsonschema:"modules whose tools agents do not see and cannot call"`
 	ApprovalTimeout int                  `json:"approval_timeout,omitempty" default:"300" min:"30" max:"3600" jsonschema:"seconds after which a question that nobody answered is a no"`
 	RateLimits      map[string]RateLimit `json:"rate_limits,omitempty" jsonschema:"calls per minute, or {calls, window, per}, by module.action, module, glob or *"`
+	Budgets         Budgets              `json:"budgets,omitzero" jsonschema:"how many calls may cost money; what is not declared is denied"`
+}
+
+// Budgets are how many metered calls there may be (SPEC M2). A class without a
+// budget is denied.
+type Budgets struct {
+	PaidPerDay    *int `json:"paid_cloud_per_day,omitempty" min:"0" jsonschema:"calls of tools of the cost class paid-cloud, by UTC day"`
+	PremiumPerDay *int `json:"premium_cloud_per_day,omitempty" min:"0" jsonschema:"calls of tools of the cost class premium-cloud, by UTC day"`
+	PerTask       int  `json:"per_task,omitempty" default:"1" min:"1" jsonschema:"metered calls of one session in one UTC day"`
 }
 
 // A RateLimit is how many calls there may be in a minute, or {calls, window, per}.
@@ -214,6 +224,15 @@ type Override struct {
 	Risk   string            `json:"risk,omitempty" enum:"low,medium,high" jsonschema:"how much harm it may do"`
 	Roles  map[string]string `json:"roles,omitempty" jsonschema:"argument roles, by property"`
 	Hidden bool              `json:"hidden,omitempty" jsonschema:"agents do not see it and cannot call it"`
+
+	CostClass string `json:"cost_class,omitempty" enum:"free-local,paid-cloud,premium-cloud" jsonschema:"who pays for a call"`
+	Price     string `json:"price,omitempty" jsonschema:"what a call costs, such as 0.05 USD; for reports"`
+}
+
+// A Costing is an operator's word on what a tool of a module costs.
+type Costing struct {
+	CostClass string `json:"cost_class,omitempty" enum:"free-local,paid-cloud,premium-cloud" jsonschema:"who pays for a call"`
+	Price     string `json:"price,omitempty" jsonschema:"what a call costs, such as 0.05 USD; for reports"`
 }
 
 // Security says how an app is confined.

@@ -283,6 +283,12 @@ func (c *catalogue) blocks(blocks map[string]ModuleBlock) {
 		delete(blocks, name)
 		for _, m := range c.resolve(name) {
 			own := b
+			own.Overrides = map[string]Costing{}
+			for action, costing := range b.Overrides {
+				if known := c.action(m, action); known != "" {
+					own.Overrides[known] = costing
+				}
+			}
 			own.Constraints.BlockedActions = c.only(m, b.Constraints.BlockedActions)
 			if b.Constraints.AllowedActions != nil {
 				own.Constraints.AllowedActions = append([]string{}, c.only(m, b.Constraints.AllowedActions)...)

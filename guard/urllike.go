@@ -214,7 +214,7 @@ var urlWords = map[string]bool{"url": true, "urls": true, "uri": true, "uris": t
 func urlName(key string) bool {
 	key = camel.ReplaceAllString(plainFormKeepingCase(key), "${1}_$2")
 	for word := range strings.FieldsFuncSeq(strings.ToLower(key), func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if urlWords[word] || strings.HasSuffix(word, "url") || strings.HasSuffix(word, "uri") || strings.HasPrefix(word, "url") || strings.HasSuffix(word, "endpoint") {
+		if urlWords[word] || strings.HasSuffix(word, "url") && word != "curl" || strings.HasSuffix(word, "uri") || strings.HasPrefix(word, "url") || strings.HasSuffix(word, "endpoint") {
 			return true
 		}
 	}

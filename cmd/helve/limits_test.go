@@ -15,7 +15,9 @@ import (
 
 // by are the ways to have one call made; each returns the code of its error.
 var by = map[string]func(testing.TB, *mcp.ClientSession, string, object) string{
-	"direct": func(t testing.TB, s *mcp.ClientSession, name string, args object) string { return call(t, s, name, args).Code },
+	"direct": func(t testing.TB, s *mcp.ClientSession, name string, args object) string {
+		return call(t, s, name, args).Code
+	},
 	"execute_tool": func(t testing.TB, s *mcp.ClientSession, name string, args object) string {
 		return call(t, s, "execute_tool", object{"name": name, "params": args}).Code
 	},

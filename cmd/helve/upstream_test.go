@@ -38,6 +38,8 @@ func upstreamMain() {
 			slowTool(s, value)
 		case "change":
 			changingTools(s)
+		case "paid":
+			paidTool(s, value)
 		case "flaky":
 			flakyTools(s, value)
 		case "schemas":
@@ -118,6 +120,29 @@ func slowTool(s *mcp.Server, addr string) {
 		answer, _ := io.ReadAll(conn)
 		return string(answer)
 	})
+}
+
+// paidTool adds a tool that sends a file to a service that bills for it.
+func paidTool(s *mcp.Server, service string) {
+	addTool(s, "render_page", `{"type":"object","properties":{"file":{"type":"string"},"quality":{"type":"string"},"options":{"type":"object"}},"required":["file"]}`,
+		func(_ context.Context, args json.RawMessage) string {
+			var in struct{ File, Quality string }
+			if err := json.Unmarshal(args, &in); err != nil {
+				return err.Error()
+			}
+			f, err := os.Open(in.File)
+			if err != nil {
+				return err.Error()
+			}
+			defer f.Close()
+			resp, err := http.Post(service+"?quality="+in.Quality, "text/plain", f)
+			if err != nil {
+				return err.Error()
+			}
+			defer resp.Body.Close()
+			text, _ := io.ReadAll(resp.Body)
+			return string(text)
+		})
 }
 
 // flakyTools adds tools that fall the first time that they are called; each

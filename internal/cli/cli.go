@@ -155,7 +155,7 @@ client that you have.`,
 	root.MarkPersistentFlagFilename("app", "yaml", "yml")
 	root.MarkPersistentFlagDirname("root")
 	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.tokensCommand(), c.importCommand(), c.toolsCommand(), c.upstreamsCommand(), c.appCommand(), c.policyCommand(),
-		c.auditCommand(), c.checkpointsCommand(), c.undoCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand(), c.watchCommand(), c.confineCommand())
+		c.auditCommand(), c.costCommand(), c.ledgerCommand(), c.checkpointsCommand(), c.undoCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand(), c.watchCommand(), c.confineCommand())
 	return root
 }
 
