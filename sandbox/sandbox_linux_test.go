@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -648,6 +649,24 @@ func TestKilled(t *testing.T) {
 	}
 	each(t, func(t *testing.T, b *bench) { kill(t, b, b.r.Status().Active) })
 	t.Run("off", func(t *testing.T) { kill(t, newBench(t, confinements[sandbox.None]), sandbox.None) })
+}
+
+// Commands that run at the same time get each their own.
+func TestAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		var wg sync.WaitGroup
+		for i := range 12 {
+			wg.Go(func() {
+				spec := b.spec
+				spec.Args = []string{"sh", "-c", fmt.Sprintf("echo %d > $TMPDIR/x; cat $TMPDIR/x; ls $TMPDIR; exit %d", i, i)}
+				res, err := b.r.Run(t.Context(), spec)
+				if err != nil || res.Code != i || !strings.HasPrefix(said(res), fmt.Sprintf("%d\n", i)) || !strings.Contains(said(res), "x\n") {
+					t.Errorf("%d: %+v %v", i, res, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
 }
 
 // What the sandbox cannot do is an error; whatever the command does is a result.

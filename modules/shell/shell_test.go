@@ -396,11 +396,11 @@ func TestCwd(t *testing.T) {
 
 // TestFull runs project code, and judges what is written.
 func TestFull(t *testing.T) {
-	a := open(t, "", map[string]string{"a.txt": "x\n", "evil/.helveprotect": "", ".helveignore": "hide\n", ".helveprotect": "keep\n", "keep": "", "dir/hide": "", "dir/b": ""})
-	if got := a.output("cp a.txt b.txt", "full"); got != "exit_code: 0\nstdout:\nstderr:\n" {
+	a := open(t, "", map[string]string{"a.txt": "x\n", "evil/.helveprotect": "", ".helveignore": "hide\n", ".helveprotect": "keep\n", "keep": "", "dir/hide": "", "dir/b": "", "free/c": ""})
+	if got := a.output("cp a.txt free/b.txt", "full"); got != "exit_code: 0\nstdout:\nstderr:\n" {
 		t.Error(got)
 	}
-	if _, err := os.Stat(filepath.Join(a.dir, "b.txt")); err != nil {
+	if _, err := os.Stat(filepath.Join(a.dir, "free", "b.txt")); err != nil {
 		t.Error(err)
 	}
 	for cmd, word := range map[string]string{
