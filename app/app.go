@@ -38,6 +38,7 @@ type Options struct {
 	Approver   guard.Approver   // nil: what would be asked about is denied
 	Secret     func(string) (string, error)
 	Conceal    []string // texts that neither results nor the audit show
+	Blocked    []string // further files and folders that calls may not touch
 	Log        *slog.Logger
 	Version    string
 	Middleware []*guard.MiddlewareKind // what the file may declare beside guard.MiddlewareKinds
@@ -159,6 +160,12 @@ func (a *App) openRoot(context.Context) (err error) {
 		return err
 	}
 	a.Root.Block(a.State)
+	for _, path := range append(slices.Clone(a.opts.Blocked), storeFiles(a.opts.Store)...) {
+		if path, err = filepath.Abs(path); err != nil {
+			return err
+		}
+		a.Root.Block(path)
+	}
 	confined := sandbox.Options{Mode: sandbox.Mode(a.Config.Security.Sandbox), Helper: a.opts.Confine, Hide: []string{a.State}}
 	if a.opts.File != "" {
 		file, err := filepath.Abs(a.opts.File)

@@ -232,6 +232,15 @@ func OpenStore(ctx context.Context, url, state string) (store.Store, error) {
 	return &lazyStore{file: file, open: func(ctx context.Context) (store.Store, error) { return sqlite.Open(ctx, file) }}, nil
 }
 
+// storeFiles returns the files of the store that url names, if it names one.
+func storeFiles(url string) []string {
+	file := strings.TrimPrefix(url, "sqlite://")
+	if file == "" || file == "memory" || strings.Contains(file, "://") {
+		return nil
+	}
+	return []string{file, file + "-wal", file + "-shm"}
+}
+
 // IfThere returns s as a store that is empty until something was written to
 // its file: reading makes no file.
 func IfThere(s store.Store) store.Store {

@@ -299,6 +299,22 @@ func TestSeveralApps(t *testing.T) {
 	}
 }
 
+// No app reads what the daemon, another app, or a store in the root keeps.
+func TestStateIsOutOfReach(t *testing.T) {
+	dir := folder(t, "one.yaml", appFile("one", "."), "two.yaml", appFile("two", "."), "kept/x", "")
+	secret := token(t, dir, "--name", "ci", "--state", "kept")
+	d := serve(t, dir, "--state", "kept", "one.yaml", "two.yaml")
+	s := d.mustAs(t, secret, "/mcp/apps/two", "")
+	for _, path := range []string{"kept/helve.db", "kept/apps/one/audit", "kept/apps/two/audit", "kept"} {
+		if got := call(t, s, "filesystem.stat", object{"path": path}); got.Code != "ignored_path" {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	if got := call(t, stdio(t, dir, "--store", "some.db"), "filesystem.stat", object{"path": "some.db"}); got.Code != "ignored_path" {
+		t.Errorf("the store: %+v", got)
+	}
+}
+
 func TestBadAppsAreRefusedBeforeListening(t *testing.T) {
 	dir := folder(t, "one.yaml", appFile("one", "."), "same.yaml", appFile("one", "."), "bad.yaml", "app: {app_id: bad, name: Bad}\nnonsense: 1\n")
 	for want, files := range map[string][]string{

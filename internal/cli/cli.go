@@ -118,8 +118,9 @@ type cli struct {
 
 	appFile, root_, state, store string
 	json, verbose                bool
-	conceal                      string // the operator's token: no call shows it
-	profile                      string // to which MCP clients are bound; "": to none
+	conceal                      string   // the operator's token: no call shows it
+	blocked                      []string // what no call may touch, beside the state folder
+	profile                      string   // to which MCP clients are bound; "": to none
 
 	sessions *guard.Sessions // outlive an app that is opened anew
 }

@@ -64,7 +64,7 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 func (c *cli) openConfig(ctx context.Context, cfg *app.Config, approver guard.Approver, inspect bool) (*app.App, error) {
 	a, err := app.Open(ctx, app.Options{
 		Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
-		Approver: approver, Secret: secret, Conceal: []string{c.conceal}, Log: c.logger(), Version: version(), Inspect: inspect,
+		Approver: approver, Secret: secret, Conceal: []string{c.conceal}, Blocked: c.blocked, Log: c.logger(), Version: version(), Inspect: inspect,
 		Watchdog: watchdog(), Sessions: c.sessions,
 		Confine: confine(),
 	})

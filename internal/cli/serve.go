@@ -137,7 +137,7 @@ func (c *cli) openApps(ctx context.Context, s serving) (apps []*app.Live, home s
 		home = c.stateOf(one.rootOf(cfg))
 		if len(files) > 1 {
 			home = c.stateOf(c.root_)
-			one.state = filepath.Join(home, "apps", id)
+			one.state, one.blocked = filepath.Join(home, "apps", id), []string{home}
 		}
 		each = append(each, &one)
 	}
@@ -229,6 +229,7 @@ func (c *cli) announceViews(at string) {
 	}
 	views := daemon.Views()
 	for _, path := range slices.Sorted(maps.Keys(views)) {
-		fmt.Fprintf(c.out, "  %-40s %s\n", s.bold(at+strings.TrimPrefix(path, "/mcp")), notes[views[path]])
+		url := at + strings.TrimPrefix(path, "/mcp")
+		fmt.Fprintf(c.out, "  %s%s  %s\n", s.bold(url), strings.Repeat(" ", max(0, len(at)+len("/discovery")-len(url))), notes[views[path]])
 	}
 }
