@@ -219,7 +219,7 @@ func cacheKey(c *tool.Call) (string, bool) {
 	if ofSession(c.Tool.Category) {
 		session = c.From.Session
 	}
-	key, err := json.Marshal([]string{c.From.App, c.From.User, session, c.Tool.Name, args})
+	key, err := json.Marshal([]string{c.From.App, c.From.User, c.From.Profile, session, c.Tool.Name, args})
 	return string(key), err == nil
 }
 
