@@ -1,0 +1,190 @@
+package credentials
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/zalando/go-keyring"
+)
+
+// A vault is the file of secrets, and the key that opens it.
+type vault struct {
+	file string
+	key  *age.X25519Identity
+	from string // where the key is from
+}
+
+// vault returns where the secrets are, nil if there are none. With create it
+// returns where they are to be, and the key is there; the caller holds the lock.
+func (s *Store) vault(create bool) (*vault, error) {
+	dir, err := s.dir()
+	if err != nil {
+		return nil, err
+	}
+	own, ring := filepath.Join(dir, ownFile), filepath.Join(dir, ringFile)
+	if s.o.Key != "" {
+		key, err := age.ParseX25519Identity(strings.TrimSpace(s.o.Key))
+		if err != nil {
+			return nil, errors.New("HELVE_CREDENTIALS_KEY is not an age identity: it begins with AGE-SECRET-KEY-1; age-keygen makes one")
+		}
+		return &vault{own, key, "HELVE_CREDENTIALS_KEY"}, nil
+	}
+	switch backend := s.o.Backend; {
+	case backend == File:
+		return fileVault(dir, create)
+	case backend == Keyring:
+		return ringVault(ring, create)
+	case backend != Auto && backend != "":
+		return nil, fmt.Errorf("%q is no place for secrets: want auto, keyring or file", backend)
+	case exists(own) || exists(filepath.Join(dir, keyFile)):
+		return fileVault(dir, create)
+	case exists(ring):
+		return ringVault(ring, create)
+	case !create:
+		return nil, nil
+	}
+	if v, err := ringVault(ring, true); err == nil {
+		return v, nil
+	}
+	return fileVault(dir, true)
+}
+
+// exists reports whether there is a file, or may be one.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return !errors.Is(err, os.ErrNotExist)
+}
+
+// fileVault is for a key in a file.
+func fileVault(dir string, create bool) (*vault, error) {
+	file, at := filepath.Join(dir, ownFile), filepath.Join(dir, keyFile)
+	data, err := readPrivate(at)
+	switch {
+	case err == nil:
+		key, err := parseKey(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s holds no age identity: put back the one that was in it, or move it and %s away and set the secrets again", at, file)
+		}
+		return &vault{file, key, at}, nil
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	case exists(file):
+		return nil, fmt.Errorf("the key of %s is missing: put it back as %s or into HELVE_CREDENTIALS_KEY, or move the file away and set the secrets again", file, at)
+	case !create:
+		return nil, nil
+	}
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		return nil, err
+	}
+	text := "# This key opens secrets.age beside it. Whoever has both has the secrets.\n" + key.String() + "\n"
+	return &vault{file, key, at}, writePrivate(at, []byte(text))
+}
+
+func parseKey(data []byte) (*age.X25519Identity, error) {
+	all, err := age.ParseIdentities(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	key, ok := all[0].(*age.X25519Identity)
+	if !ok || len(all) != 1 {
+		return nil, errors.New("not one X25519 identity")
+	}
+	return key, nil
+}
+
+const (
+	ringService = "helve"
+	ringUser    = "credentials key"
+	ringTime    = 20 * time.Second // for a keyring to answer: it may ask its user for a password
+)
+
+// ringVault is for a key in the keyring.
+func ringVault(file string, create bool) (*vault, error) {
+	text, err := ask(func() (string, error) { return keyring.Get(ringService, ringUser) })
+	switch {
+	case err == nil:
+		key, err := parseKey([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("what the system's keyring holds as %s, %s is no age identity: delete it there, move %s away and set the secrets again", ringService, ringUser, file)
+		}
+		return &vault{file, key, "the system's keyring"}, nil
+	case !errors.Is(err, keyring.ErrNotFound):
+		return nil, fmt.Errorf("the system's keyring does not answer (%w); security.credentials: file keeps secrets without one", err)
+	case exists(file):
+		return nil, fmt.Errorf("the key of %s is not in the system's keyring any more: restore it there, or move the file away and set the secrets again", file)
+	case !create:
+		return nil, nil
+	}
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		return nil, err
+	}
+	if _, err = ask(func() (string, error) { return "", keyring.Set(ringService, ringUser, key.String()) }); err != nil {
+		return nil, fmt.Errorf("the system's keyring does not take the key (%w); security.credentials: file keeps secrets without it", err)
+	}
+	return &vault{file, key, "the system's keyring"}, nil
+}
+
+// ask asks the keyring. One that does not answer in time has no answer; the
+// goroutine that still waits for it ends with the process.
+func ask(fn func() (string, error)) (string, error) {
+	if runtime.GOOS == "linux" && os.Getenv("DBUS_SESSION_BUS_ADDRESS") == "" {
+		return "", errors.New("there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set")
+	}
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		text, err := fn()
+		got <- answer{text, err}
+	}()
+	select {
+	case a := <-got:
+		return a.text, a.err
+	case <-time.After(ringTime):
+		return "", fmt.Errorf("no answer within %s", ringTime)
+	}
+}
+
+// open returns what is sealed.
+func (v *vault) open(data []byte) ([]byte, error) {
+	r, err := age.Decrypt(bytes.NewReader(data), v.key)
+	var other *age.NoIdentityMatchError
+	if errors.As(err, &other) {
+		return nil, fmt.Errorf("%s is sealed with another key than that of %s: put the right key there, or move the file away and set the secrets again", v.file, v.from)
+	}
+	var plain []byte
+	if err == nil {
+		plain, err = io.ReadAll(io.LimitReader(r, maxFile+1))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged, or not a file of age: put back a copy, or move it away and set the secrets again (%v)", v.file, err)
+	}
+	return plain, nil
+}
+
+func (v *vault) seal(plain []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := age.Encrypt(&b, v.key.Recipient())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(plain); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
