@@ -14,6 +14,7 @@ import (
 
 	"github.com/helve-ai/helve/audit"
 	"github.com/helve-ai/helve/checkpoint"
+	"github.com/helve-ai/helve/credentials"
 	"github.com/helve-ai/helve/egress"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/inject"
@@ -29,20 +30,22 @@ import (
 
 // Options say what to open and where.
 type Options struct {
-	Config     *Config          // nil: Default()
-	File       string           // the app file, which no call may write; "": none
-	Modules    []*module.Module // those that there are
-	Root       string           // the folder that calls may touch
-	State      string           // the folder of what outlives the process; "": .helve in the root
-	Store      string           // postgres://…, "memory", a file; "": helve.db in State
-	Approver   guard.Approver   // nil: what would be asked about is denied
-	Secret     func(string) (string, error)
-	Conceal    []string // texts that neither results nor the audit show
-	Blocked    []string // further files and folders that calls may not touch
-	Log        *slog.Logger
-	Version    string
-	Middleware []*guard.MiddlewareKind // what the file may declare beside guard.MiddlewareKinds
-	Watchdog   []string                // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
+	Config   *Config          // nil: Default()
+	File     string           // the app file, which no call may write; "": none
+	Modules  []*module.Module // those that there are
+	Root     string           // the folder that calls may touch
+	State    string           // the folder of what outlives the process; "": .helve in the root
+	Store    string           // postgres://…, "memory", a file; "": helve.db in State
+	Approver guard.Approver   // nil: what would be asked about is denied
+	Secret   func(string) (string, error)
+	// Credentials keeps the logins to upstream servers; nil: nobody signs in.
+	Credentials *credentials.Store
+	Conceal     []string // texts that neither results nor the audit show
+	Blocked     []string // further files and folders that calls may not touch
+	Log         *slog.Logger
+	Version     string
+	Middleware  []*guard.MiddlewareKind // what the file may declare beside guard.MiddlewareKinds
+	Watchdog    []string                // a command that does what mcpbridge.Watch says; none: see mcpbridge.UpstreamOptions
 
 	// Sessions remember what sessions did; give the same to an app that takes
 	// the place of another. Nil: the app has its own.
@@ -320,9 +323,9 @@ func (a *App) Failures() []Failure { return slices.Clone(a.failures) }
 // openUpstreams begins to connect to the upstream servers, and opens the module mcp.
 func (a *App) openUpstreams(ctx context.Context) error {
 	servers := a.upstreams()
-	a.ups = mcpbridge.OpenUpstreams(ctx, servers, mcpbridge.UpstreamOptions{
-		Log: a.log, Publish: a.publish, Root: a.Root.Dir(), Version: a.opts.Version,
-		Store: store.Sub(a.manifestStore(), "mcp"), Watchdog: a.opts.Watchdog})
+	o := a.opts.upstreamOptions()
+	o.Publish, o.Root, o.Store, o.Learn = a.publish, a.Root.Dir(), store.Sub(a.manifestStore(), "mcp"), a.redactor.Learn
+	a.ups = mcpbridge.OpenUpstreams(ctx, servers, o)
 	a.closers = append(a.closers, a.ups.Close)
 	if m := a.ups.Module(); a.Config.Tools.Modules == nil || len(servers) > 0 {
 		if err := a.openModule(ctx, m, a.Config.Tools.Modules[m.Name]); err != nil {

@@ -281,6 +281,7 @@ func (l *loader) checkServers(root *node) {
 		default:
 			l.onlyFor(s, path, "command", "args", "env", "cwd")
 			l.checkURL(byURL.value, path+".url")
+			l.checkOAuth(s, path+".oauth")
 		}
 		l.checkOverrides(s.get("overrides"), path+".overrides")
 		l.checkMiddleware(s.get("middleware"), path+".middleware")
@@ -305,11 +306,36 @@ func (l *loader) onlyFor(s *node, path, kind string, keys ...string) {
 	}
 }
 
+// checkOAuth reports keys of oauth that need others.
+func (l *loader) checkOAuth(s *node, path string) {
+	o := s.get("oauth")
+	if o == nil || o.kind != isMap {
+		return
+	}
+	need := func(key, other string) {
+		if f := o.field(key); f != nil && o.field(other) == nil {
+			l.fail(f.at, joinPath(path, key), key+" needs "+other, "add "+other+", or remove "+key)
+		}
+	}
+	need("client_secret", "client_id")
+	need("issuer", "client_id")
+	if f := o.field("grant"); f != nil && f.value.str() == "client_credentials" {
+		for _, key := range []string{"client_id", "client_secret"} {
+			if o.field(key) == nil {
+				l.fail(f.at, joinPath(path, "grant"), "a client that signs in itself needs "+key, "add "+key)
+			}
+		}
+	}
+}
+
 func (l *loader) checkURL(n *node, path string) {
 	if n.kind != isString {
 		return
 	}
-	u, err := url.Parse(n.text)
+	if ref := secretRef.FindStringIndex(n.text); ref != nil && ref[0] == 0 {
+		return // it is checked when it is filled in
+	}
+	u, err := url.Parse(secretRef.ReplaceAllString(n.text, "secret"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		l.fail(n.at, path, "is not an absolute http or https URL", "write for example https://mcp.example.com/mcp")
 	}

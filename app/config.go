@@ -208,7 +208,7 @@ type MCPServer struct {
 	Cwd         string              `json:"cwd,omitempty" jsonschema:"the folder in which it runs, relative to the root"`
 	URL         string              `json:"url,omitempty" jsonschema:"where the server is"`
 	Headers     map[string]string   `json:"headers,omitempty" jsonschema:"what is sent along with each request"`
-	OAuth       json.RawMessage     `json:"oauth,omitempty" form:"OAuth" jsonschema:"sign in by OAuth"`
+	OAuth       *OAuth              `json:"oauth,omitempty" jsonschema:"how to sign in, where the server asks for it; false: nobody does"`
 	Trusted     bool                `json:"trusted,omitempty" jsonschema:"believe the server's annotations"`
 	Disabled    bool                `json:"disabled,omitempty" jsonschema:"known, and not connected"`
 	Eager       bool                `json:"eager,omitempty" jsonschema:"start it at once and keep it running, not when a tool of it is called"`
@@ -216,6 +216,19 @@ type MCPServer struct {
 	Timeout     int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
 	Overrides   map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`
 	Middleware  json.RawMessage     `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls of its tools: name, {name: settings}, or {name, config, enabled}"`
+}
+
+// An OAuth says how to sign in to an upstream server: a map, or true for what
+// the server tells, or false.
+type OAuth struct {
+	Off               bool     `json:"-"`
+	ClientID          string   `json:"client_id,omitempty" minlen:"1" jsonschema:"a client that is registered there; Helve registers itself if left out"`
+	ClientSecret      string   `json:"client_secret,omitempty" minlen:"1" jsonschema:"its secret, better {{secret.NAME}}; none if left out"`
+	ClientMetadataURL string   `json:"client_metadata_url,omitempty" pattern:"^https://[^/]+/" jsonschema:"an https document that describes the client, for authorization servers that take its address for a client id"`
+	Issuer            string   `json:"issuer,omitempty" jsonschema:"the authorization server of the client; it is used nowhere else"`
+	Scopes            []string `json:"scopes,omitempty" jsonschema:"what to ask for, in place of what the server names"`
+	RedirectPort      int      `json:"redirect_port,omitempty" min:"1" max:"65535" jsonschema:"the port of http://127.0.0.1:PORT/callback, to which the browser comes back; a free one if left out"`
+	Grant             string   `json:"grant,omitempty" enum:"authorization_code,client_credentials" default:"\"authorization_code\"" jsonschema:"a person signs in, or the client itself by its secret, without helve login"`
 }
 
 // An Override is an operator's word on one upstream tool.
@@ -237,10 +250,10 @@ type Costing struct {
 
 // Security says how an app is confined.
 type Security struct {
-	Sandbox     string          `json:"sandbox,omitempty" enum:"require,prefer,off" default:"\"require\"" jsonschema:"run programs confined or not at all, confined where possible, or unconfined"`
-	Taint       string          `json:"taint,omitempty" enum:"off,warn,enforce" default:"\"warn\"" jsonschema:"what follows from content that came from outside"`
-	Credentials json.RawMessage `json:"credentials,omitempty" form:"Object" jsonschema:"credentials that brains and modules refer to"`
-	AllowHosts  []string        `json:"allow_hosts,omitempty" jsonschema:"host:port of private services that tools may reach all the same"`
+	Sandbox     string   `json:"sandbox,omitempty" enum:"require,prefer,off" default:"\"require\"" jsonschema:"run programs confined or not at all, confined where possible, or unconfined"`
+	Taint       string   `json:"taint,omitempty" enum:"off,warn,enforce" default:"\"warn\"" jsonschema:"what follows from content that came from outside"`
+	Credentials string   `json:"credentials,omitempty" enum:"auto,keyring,file" default:"\"auto\"" jsonschema:"where the key to secrets and logins is: in the system's keyring, in a file of the user, or where there is one"`
+	AllowHosts  []string `json:"allow_hosts,omitempty" jsonschema:"host:port of private services that tools may reach all the same"`
 }
 
 // Dev holds skills, variables and included files.

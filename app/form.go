@@ -37,7 +37,6 @@ var forms = map[string]string{
 		"base_url":{"type":"string"}}}`,
 	"Object": `{"type":"object"}`,
 	"Any":    `{}`,
-	"OAuth":  `{"type":["boolean","object"]}`,
 }
 
 // written returns how a rule is written: a text, or a map.
@@ -68,6 +67,34 @@ func (r *RateLimit) UnmarshalJSON(data []byte) error {
 	}
 	type plain RateLimit
 	return json.Unmarshal(data, (*plain)(r))
+}
+
+// written returns how an OAuth is written: a map, true or false.
+func (OAuth) written(g *generator) string {
+	return g.union("boolean", `"minProperties":0`, g.fieldsOf(OAuth{}))
+}
+
+// UnmarshalJSON reads a map, true or false.
+func (o *OAuth) UnmarshalJSON(data []byte) error {
+	*o = OAuth{}
+	switch string(data) {
+	case "true":
+		return nil
+	case "false":
+		o.Off = true
+		return nil
+	}
+	type plain OAuth
+	return json.Unmarshal(data, (*plain)(o))
+}
+
+// MarshalJSON writes what UnmarshalJSON reads.
+func (o OAuth) MarshalJSON() ([]byte, error) {
+	if o.Off {
+		return []byte("false"), nil
+	}
+	type plain OAuth
+	return json.Marshal(plain(o))
 }
 
 // written returns how a ModuleUse is written: a module's name, or a map from

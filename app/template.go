@@ -41,6 +41,11 @@ var (
 	lateRef = regexp.MustCompile(`\{\{\s*(?:secret|event|caller)\.`)
 )
 
+// IsSecretName reports whether {{secret.NAME}} can refer to a secret of that name.
+func IsSecretName(name string) bool {
+	return secretRef.FindString("{{secret."+name+"}}") == "{{secret."+name+"}}"
+}
+
 // maxFilled bounds what templates may add to a file, in bytes.
 const maxFilled = 4 * maxFile
 
@@ -172,7 +177,8 @@ var clientRefs = []string{
 // secretPlaces are the places in which secrets are filled in when they are needed.
 var secretPlaces = []string{
 	"tools.modules.*.config.**", "tools.modules.*.constraints.**", "tools.modules.*.setup.[].params.**",
-	"tools.mcp_servers.*.env.*", "tools.mcp_servers.*.headers.*",
+	"tools.mcp_servers.*.env.*", "tools.mcp_servers.*.headers.*", "tools.mcp_servers.*.args.[]", "tools.mcp_servers.*.url",
+	"tools.mcp_servers.*.oauth.client_secret",
 	"agents.[].brain.**",
 	"dev.variables.*", // and from there where the variable is used
 }
@@ -183,7 +189,7 @@ func underAny(segs []string, patterns []string) bool {
 
 func secretsMayStand(text string, segs []string) error {
 	if ref := secretRef.FindString(text); ref != "" && !underAny(segs, secretPlaces) {
-		return Problem{Message: ref + " cannot stand here: secrets are filled into the config, constraints and setup of modules, the env and headers of mcp_servers, and brains only"}
+		return Problem{Message: ref + " cannot stand here: secrets are filled into the config, constraints and setup of modules, the args, env, url, headers and oauth.client_secret of mcp_servers, and brains only"}
 	}
 	return nil
 }

@@ -18,10 +18,8 @@ var unsupported = []struct {
 	{"agents.[].hooks", "hooks are", ""},
 	{"agents.[].capabilities", "skills are", ""},
 	{"tools.modules.*.credential", "stored credentials are", ""},
-	{"tools.mcp_servers.*.oauth", "OAuth is", ""},
 	{"tools.channels", "channels are", ""},
 	{"security.taint", "taint: enforce is", "enforce"},
-	{"security.credentials", "stored credentials are", ""},
 	{"dev.skills", "skills are", ""},
 }
 

@@ -98,13 +98,33 @@ func (a *App) upstreams() []mcpbridge.Upstream {
 
 func (c *Config) upstream(name, rootDir string, secret func(string) (string, error)) (mcpbridge.Upstream, error) {
 	s := c.Tools.MCPServers[name]
-	u := mcpbridge.Upstream{Name: name, Command: s.Command, Args: s.Args, Cwd: s.Cwd, URL: s.URL,
+	u := mcpbridge.Upstream{Name: name, Command: s.Command, Cwd: s.Cwd,
 		Trusted: s.Trusted, Disabled: s.Disabled, Eager: s.Eager, CallTimeout: timeoutOr(s.Timeout, 0),
 		IdleTimeout: time.Duration(s.IdleTimeout) * time.Second, Overrides: map[string]mcpbridge.Override{}}
 	if u.Cwd != "" && !filepath.IsAbs(u.Cwd) {
 		u.Cwd = filepath.Join(rootDir, u.Cwd)
 	}
+	hidden := func(name string) (string, error) {
+		if secret == nil {
+			return "", fmt.Errorf("there is no source of secrets")
+		}
+		value, err := secret(name)
+		u.Hidden = append(u.Hidden, value)
+		return value, err
+	}
 	var err error
+	for i, arg := range s.Args {
+		if arg, err = expandSecrets(arg, hidden); err != nil {
+			return u, fmt.Errorf("args[%d]: %w", i, err)
+		}
+		u.Args = append(u.Args, arg)
+	}
+	if u.URL, err = expandSecrets(s.URL, hidden); err != nil {
+		return u, fmt.Errorf("url: %w", err)
+	}
+	if u.OAuth, err = s.OAuth.signIn(secret); err != nil {
+		return u, fmt.Errorf("oauth: %w", err)
+	}
 	if u.Env, err = expandMap(s.Env, secret); err != nil {
 		return u, fmt.Errorf("env: %w", err)
 	}
@@ -117,6 +137,19 @@ func (c *Config) upstream(name, rootDir string, secret func(string) (string, err
 		}
 	}
 	return u, nil
+}
+
+// signIn returns how to sign in; nil: by what the server tells.
+func (o *OAuth) signIn(secret func(string) (string, error)) (out mcpbridge.OAuth, err error) {
+	if o == nil {
+		return out, nil
+	}
+	out = mcpbridge.OAuth{Off: o.Off, ClientID: o.ClientID, Issuer: o.Issuer, ClientMetadataURL: o.ClientMetadataURL,
+		Scopes: o.Scopes, RedirectPort: o.RedirectPort, Machine: o.Grant == "client_credentials"}
+	if out.ClientSecret, err = expandSecrets(o.ClientSecret, secret); err != nil {
+		return out, fmt.Errorf("client_secret: %w", err)
+	}
+	return out, nil
 }
 
 func (o Override) compile() (out mcpbridge.Override, err error) {

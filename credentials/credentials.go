@@ -40,6 +40,9 @@ const (
 // ErrNotFound is the error of a name that has no secret.
 var ErrNotFound = errors.New("there is no such secret")
 
+// ErrNoFolder is the error of a user who has no folder for configuration.
+var ErrNoFolder = errors.New("there is no folder for secrets")
+
 // Options say where secrets are kept.
 type Options struct {
 	Backend Backend // "": Auto
@@ -102,6 +105,16 @@ func (s *Store) Delete(name string) error {
 	})
 }
 
+// Place returns the file in which secrets are kept, and where its key is; ""
+// where there are none.
+func (s *Store) Place() (file, key string) {
+	v, err := s.vault(false)
+	if err != nil || v == nil || !exists(v.file) {
+		return "", ""
+	}
+	return v.file, v.from
+}
+
 // Stamp changes whenever something is kept or forgotten, in whatever process.
 func (s *Store) Stamp() string {
 	var b strings.Builder
@@ -140,7 +153,7 @@ func (s *Store) dir() (string, error) {
 	}
 	base, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("there is no folder for secrets: %w", err)
+		return "", fmt.Errorf("%w: %w; HELVE_CREDENTIALS_DIR can name one", ErrNoFolder, err)
 	}
 	return filepath.Join(base, "helve"), nil
 }

@@ -167,6 +167,7 @@ func (s *upstream) identity() string {
 		what = []any{"http", s.URL, slices.Sorted(maps.Keys(s.Headers))}
 	}
 	data, _ := json.Marshal(what) // of strings
+	data = []byte(hide(string(data), s.Hidden))
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -22,6 +22,7 @@ type httpTransport struct {
 	cancel  context.CancelFunc
 	url     *url.URL
 	headers map[string]string
+	account *account    // nil: nobody signs in
 	absent  atomic.Bool // the server says that it has no such transport
 	direct  *direct     // nil: none
 	tally   *tally
@@ -29,7 +30,7 @@ type httpTransport struct {
 }
 
 func newHTTPTransport(s *upstream) *httpTransport {
-	t := &httpTransport{headers: s.Headers, wait: s.startTimeout(), base: &http.Transport{
+	t := &httpTransport{headers: s.Headers, account: s.account, wait: s.startTimeout(), base: &http.Transport{
 		ResponseHeaderTimeout: max(s.startTimeout(), s.callTimeout()), TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
 	t.url, _ = url.Parse(s.URL) // a bad one fails with the first request
@@ -77,7 +78,7 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(t.wait, cancel)
 		defer timer.Stop()
 	}
-	resp, err := t.heed(r)
+	resp, err := t.account.send(r, t.heed)
 	if err != nil {
 		stop()
 		cancel()

@@ -112,7 +112,7 @@ func (s *upstream) listed(ctx context.Context, k *kind) *list {
 	}
 	raws, tells, err := s.readList(ctx, k)
 	if err != nil {
-		s.log.Debug("the MCP server does not list", "what", k.key, "error", plain(err))
+		s.log.Debug("the MCP server does not list", "what", k.key, "error", s.plain(err))
 		return old
 	}
 	return s.learned(k, raws, tells, change)
@@ -222,7 +222,7 @@ func (s *upstream) resume(l *link) {
 	slices.Sort(uris)
 	for _, uri := range uris {
 		if err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri}); err != nil {
-			s.log.Warn("the MCP server does not tell changes of a resource any more", "uri", uri, "error", plain(err))
+			s.log.Warn("the MCP server does not tell changes of a resource any more", "uri", uri, "error", s.plain(err))
 		}
 	}
 	if level := s.relay.news.wants(); level != "" {

@@ -177,7 +177,7 @@ func (s *upstream) ping(ctx context.Context) health {
 	}
 	h.Alive, h.Ms = err == nil, time.Since(began).Milliseconds()
 	if err != nil {
-		h.Error = plain(err)
+		h.Error = s.plain(err)
 	}
 	return h
 }

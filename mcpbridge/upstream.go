@@ -18,6 +18,7 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute            // the longest time between two attempts; a connection that lasted it counts as sound
+	loginLook  = time.Second            // between two looks whether somebody has signed in
 	relistWait = 200 * time.Millisecond // from the news that a list changed until it is read
 )
 
@@ -31,6 +32,7 @@ type upstream struct {
 	first   chan struct{}   // closed when its tools are known, or it has failed once
 	kick    chan struct{}   // an attempt is wanted at once
 	relay   relay           // of resources, prompts and news
+	account *account        // nil: nobody signs in
 	offered *manifest       // of the goroutine that runs the server; nil: its tools are not known
 
 	mu       sync.Mutex
@@ -56,6 +58,7 @@ func newUpstream(up Upstream, o UpstreamOptions) *upstream {
 	if up.URL != "" {
 		s.status.Transport = "http"
 	}
+	s.account = newAccount(s)
 	return s
 }
 
@@ -92,9 +95,12 @@ func (s *upstream) enter(state State, err error) {
 	}
 	s.status.Error = ""
 	if err != nil {
-		s.status.Error = plain(err)
+		s.status.Error = s.plain(err)
 	}
 }
+
+// plain says an error in words for people, without secrets.
+func (s *upstream) plain(err error) string { return hide(plain(err), s.Hidden) }
 
 // show shows whether the server that is connected is in use. The caller holds s.mu.
 func (s *upstream) show() {
@@ -159,7 +165,12 @@ func (s *upstream) run(ctx context.Context) {
 func (s *upstream) rest(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		s.mu.Lock()
+		s.signedIn()
 		wanted, early := s.wanted(), time.Until(s.next)
+		look := early
+		if s.status.State == NeedsLogin {
+			look = min(early, loginLook)
+		}
 		if early > 0 {
 			s.answered() // those who came meanwhile are told when
 		}
@@ -167,7 +178,7 @@ func (s *upstream) rest(ctx context.Context) bool {
 		if wanted && early <= 0 {
 			return true
 		}
-		timer := time.NewTimer(max(early, 0))
+		timer := time.NewTimer(max(look, 0))
 		if !wanted {
 			timer.Stop()
 		}
@@ -207,10 +218,14 @@ func (s *upstream) tried(ctx context.Context, l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.enter(Failed, err)
+		state := Failed
+		if needsLogin(err) {
+			state = NeedsLogin
+		}
+		s.enter(state, err)
 		wait := s.putOff()
 		if ctx.Err() == nil {
-			s.log.Warn("the MCP server cannot be used", "error", plain(err), "retry", wait)
+			s.log.Warn("the MCP server cannot be used", "error", s.plain(err), "retry", wait)
 		}
 	} else {
 		s.link = l
@@ -250,7 +265,7 @@ func (s *upstream) ended(ctx context.Context, since time.Time, err error) {
 		s.putOff()
 	}
 	s.enter(Failed, err)
-	s.log.Warn("the connection to the MCP server is lost", "error", plain(err))
+	s.log.Warn("the connection to the MCP server is lost", "error", s.plain(err))
 }
 
 // attend follows a connection to its end, and returns why it was lost; nil:
@@ -277,9 +292,9 @@ func (s *upstream) attend(ctx context.Context, l *link) error {
 			case <-ctx.Done():
 			}
 			if err := s.relist(ctx, l); err != nil && ctx.Err() == nil {
-				s.log.Warn("the changed tools of the MCP server cannot be listed; the former ones stay", "error", plain(err))
+				s.log.Warn("the changed tools of the MCP server cannot be listed; the former ones stay", "error", s.plain(err))
 				s.mu.Lock()
-				s.status.Error = plain(err)
+				s.status.Error = s.plain(err)
 				s.mu.Unlock()
 			}
 		}
@@ -291,12 +306,13 @@ func (s *upstream) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.startTimeout(),
 		fmt.Errorf("the server was not ready within %s", s.startTimeout()))
 	defer cancel()
+	s.account.forget()
 	l, err := dial(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, s.loginFirst(err)
 	}
 	if err := s.relist(ctx, l); err != nil {
-		err = l.explain(err)
+		err = s.loginFirst(l.explain(err))
 		l.stop()
 		return nil, err
 	}
@@ -400,6 +416,7 @@ func (s *upstream) ready(ctx context.Context) (*link, error) {
 	if l != nil && l.lost() {
 		l = nil // about to be noticed
 	}
+	s.signedIn()
 	if s.status.State == Stopped || l == nil && time.Now().Before(s.next) {
 		defer s.mu.Unlock()
 		return nil, s.down()
@@ -435,6 +452,9 @@ func (s *upstream) down() error {
 	}
 	if s.status.State == Stopped {
 		return tool.Errorf(tool.CodeExternal, "the MCP server %s is stopped%s", s.Name, why)
+	}
+	if s.status.State == NeedsLogin {
+		return tool.Errorf(tool.CodeExternal, "the MCP server %s cannot be used: %s", s.Name, s.status.Error)
 	}
 	when := "at once"
 	if left := time.Until(s.next); left > 0 {
@@ -504,24 +524,27 @@ func (s *upstream) renewed(ctx context.Context, old *link) *link {
 func (s *upstream) failure(l *link, err error) error {
 	if e := refusedBy(err); e != nil && e.Code == httpRefusal {
 		var how httpError
-		failure := tool.Errorf(tool.CodeExternal, "the MCP server %s does not answer the call: %s", s.Name, plain(err)).With(e.Data)
+		failure := tool.Errorf(tool.CodeExternal, "the MCP server %s does not answer the call: %s", s.Name, s.plain(err)).With(e.Data)
 		if json.Unmarshal(e.Data, &how) == nil && how.transient() {
 			failure = failure.Retry()
 		}
 		return failure
 	} else if e != nil {
-		return &refused{tool.Errorf(tool.CodeExternal, "the MCP server %s refused the call: %s (code %d)", s.Name, plain(err), e.Code).With(e), e}
+		return &refused{tool.Errorf(tool.CodeExternal, "the MCP server %s refused the call: %s (code %d)", s.Name, s.plain(err), e.Code).With(e), e}
+	}
+	if need := s.loginFirst(err); needsLogin(need) {
+		return tool.Errorf(tool.CodeExternal, "the MCP server %s cannot be used: %s", s.Name, s.plain(need))
 	}
 	select { // a call may learn of the end before the connection is told
 	case <-l.ended:
 	case <-time.After(pipeGrace):
 	}
 	if !l.lost() {
-		return tool.Errorf(tool.CodeExternal, "the MCP server %s: %s", s.Name, plain(err)).Retry()
+		return tool.Errorf(tool.CodeExternal, "the MCP server %s: %s", s.Name, s.plain(err)).Retry()
 	}
 	return tool.Errorf(tool.CodeExternal,
 		"the connection to the MCP server %s was lost during the call, which may have had its effect (%s); the next call starts it again",
-		s.Name, plain(l.why())).Retry()
+		s.Name, s.plain(l.why())).Retry()
 }
 
 // refused is the error of a call that the server answered with one of the protocol.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helve-ai/helve/credentials"
 	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
@@ -26,6 +27,11 @@ type Upstream struct {
 
 	URL     string // a server that is reached over streamable HTTP
 	Headers map[string]string
+	OAuth   OAuth // unless Headers has an Authorization
+
+	// Hidden are secrets that stand in Args or URL: no error, log or status
+	// shows them.
+	Hidden []string
 
 	// Trusted servers are believed what their annotations say. Those of
 	// others can only make a tool riskier than its name tells.
@@ -70,6 +76,14 @@ type UpstreamOptions struct {
 	// configuration it keeps a digest only, and of environments and headers
 	// the names only.
 	Store store.Store
+
+	// Credentials keeps the logins to servers; nil: nobody can sign in.
+	Credentials *credentials.Store
+	// LoginCommand is what signs in to a server whose name follows; "": helve login.
+	LoginCommand string
+	AllowHosts   []string // host:port of private services that logins may use
+	// Learn is told of every token, lest it be shown; nil: nobody is told.
+	Learn func(secret string)
 
 	// Watchdog is a command that runs [Watch] on its input. While servers run,
 	// so does it, and if this process ends without Close, whatever the reason,
@@ -167,6 +181,9 @@ func (u *Upstreams) Close() error {
 	}
 	u.cancel()
 	u.running.Wait()
+	for _, s := range u.servers {
+		s.account.close()
+	}
 	u.keeper.close()
 	return nil
 }
@@ -179,9 +196,10 @@ const (
 	Configured State = "configured"     // its tools are not known yet
 	Known      State = "manifest_known" // its tools are; it is started when one of them is called
 	Started    State = "started"
-	InUse      State = "in_use"  // calls are in flight
-	Failed     State = "failed"  // to start, or after that; it is tried again
-	Stopped    State = "stopped" // for good
+	InUse      State = "in_use"      // calls are in flight
+	NeedsLogin State = "needs_login" // somebody has to sign in
+	Failed     State = "failed"      // to start, or after that; it is tried again
+	Stopped    State = "stopped"     // for good
 )
 
 // String returns the state in words.

@@ -21,6 +21,8 @@ func TestMain(m *testing.M) {
 		"upstream":           upstreamMain,
 		"deprived":           deprivedMain,
 		"conformance-client": conformanceClient,
+		"browser":            browserMain,
+		"authclient":         authClientMain,
 	})
 }
 

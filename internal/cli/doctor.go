@@ -11,7 +11,9 @@ import (
 
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/audit"
+	"github.com/helve-ai/helve/credentials"
 	"github.com/helve-ai/helve/internal/daemon"
+	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/root"
 	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/store"
@@ -87,7 +89,7 @@ func (c *cli) diagnose(ctx context.Context) []finding {
 	for _, f := range a.Failures() {
 		found = append(found, failure("module "+f.Module, "the other modules serve", errors.New(f.Error)))
 	}
-	found = append(found, checkStore(ctx, a), checkAudit(a))
+	found = append(found, checkStore(ctx, a), checkAudit(a), checkCredentials(a.Config))
 	return append(found, checkUpstreams(ctx, a)...)
 }
 
@@ -169,10 +171,31 @@ func checkAudit(a *app.App) finding {
 	return ok("audit", "%d lines, all as they were written", report.Lines)
 }
 
+// checkCredentials opens what is kept, and says where that is.
+func checkCredentials(cfg *app.Config) finding {
+	kept := credentialStore(cfg)
+	names, err := kept.List()
+	switch {
+	case errors.Is(err, credentials.ErrNoFolder):
+		return warning("credentials", "nobody can sign in to servers until then", "%v", err)
+	case err != nil:
+		return failure("credentials", "", err)
+	}
+	file, key := kept.Place()
+	if file == "" {
+		return ok("credentials", "no secrets and no logins are kept")
+	}
+	return ok("credentials", "%d secrets and logins are kept in %s; the key is in %s", len(names), file, key)
+}
+
 func checkUpstreams(ctx context.Context, a *app.App) []finding {
 	a.WaitUpstreams(ctx)
 	var found []finding
 	for _, u := range a.Upstreams() {
+		if u.State == mcpbridge.NeedsLogin {
+			found = append(found, warning("mcp "+u.Name, "helve logout forgets a login; the other servers serve", "%s", u.Error))
+			continue
+		}
 		if u.Error != "" {
 			found = append(found, failure("mcp "+u.Name, "check its command and environment in the app file", fmt.Errorf("%s: %s", u.State, u.Error)))
 			continue

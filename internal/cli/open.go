@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/credentials"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/modules/std"
 	"github.com/helve-ai/helve/tool"
@@ -37,18 +39,42 @@ func (c *cli) config() (*app.Config, error) {
 }
 
 func (c *cli) loadOptions() app.LoadOptions {
-	return app.LoadOptions{Modules: std.Modules(), Env: os.LookupEnv, Secret: secret, Workdir: c.root_}
+	return app.LoadOptions{Modules: std.Modules(), Env: os.LookupEnv, Workdir: c.root_}
 }
 
-// secret resolves a reference to a secret: from the environment, where the
-// name is the variable's, or HELVE_SECRET_ and the name.
-func secret(name string) (string, error) {
-	for _, key := range []string{"HELVE_SECRET_" + name, name} {
-		if v, ok := os.LookupEnv(key); ok {
+// credentialStore returns where secrets and logins are kept.
+func credentialStore(cfg *app.Config) *credentials.Store {
+	return credentials.New(credentials.Options{Backend: credentials.Backend(cfg.Security.Credentials),
+		Dir: os.Getenv("HELVE_CREDENTIALS_DIR"), Key: os.Getenv("HELVE_CREDENTIALS_KEY")})
+}
+
+// secrets resolves references to secrets: from the environment under
+// HELVE_SECRET_ and the name, from what is kept, and from the environment
+// under the name alone.
+func secrets(kept *credentials.Store) func(name string) (string, error) {
+	return func(name string) (string, error) {
+		if v, ok := os.LookupEnv("HELVE_SECRET_" + name); ok {
 			return v, nil
 		}
+		v, err := kept.Get(name)
+		if err == nil {
+			return v, nil
+		}
+		if v, ok := os.LookupEnv(name); ok {
+			return v, nil
+		}
+		if errors.Is(err, credentials.ErrNotFound) {
+			return "", fmt.Errorf("the secret %q is not set; helve secrets set %s keeps it, or export HELVE_SECRET_%s", name, name, name)
+		}
+		return "", fmt.Errorf("the secret %q is not in the environment, and what is kept cannot be read: %w", name, err)
 	}
-	return "", fmt.Errorf("the secret %q is not set; export HELVE_SECRET_%s", name, name)
+}
+
+// options returns the options of the app that the flags name.
+func (c *cli) options(cfg *app.Config) app.Options {
+	kept := credentialStore(cfg)
+	return app.Options{Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
+		Secret: secrets(kept), Credentials: kept, Log: c.logger(), Version: version(), Watchdog: watchdog()}
 }
 
 // open opens the app that the flags name.
@@ -62,12 +88,10 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 
 // openConfig opens an app as it was declared.
 func (c *cli) openConfig(ctx context.Context, cfg *app.Config, approver guard.Approver, inspect bool) (*app.App, error) {
-	a, err := app.Open(ctx, app.Options{
-		Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
-		Approver: approver, Secret: secret, Conceal: []string{c.conceal}, Blocked: c.blocked, Log: c.logger(), Version: version(), Inspect: inspect,
-		Watchdog: watchdog(), Sessions: c.sessions,
-		Confine: confine(),
-	})
+	o := c.options(cfg)
+	o.Approver, o.Inspect = approver, inspect
+	o.Conceal, o.Blocked, o.Sessions, o.Confine = []string{c.conceal}, c.blocked, c.sessions, confine()
+	a, err := app.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
