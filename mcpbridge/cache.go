@@ -162,12 +162,15 @@ func (r *record) same(other *record) bool {
 // identity returns a digest of what the server is, by its configuration. What
 // may be secret, the values of variables and headers, is not in it.
 func (s *upstream) identity() string {
-	what := []any{"stdio", s.Command, s.Args, orElse(s.Cwd, s.o.Root), slices.Sorted(maps.Keys(s.Env))}
+	var args []string
+	for _, arg := range s.Args {
+		args = append(args, hide(arg, s.Hidden))
+	}
+	what := []any{"stdio", s.Command, args, orElse(s.Cwd, s.o.Root), slices.Sorted(maps.Keys(s.Env))}
 	if s.URL != "" {
-		what = []any{"http", s.URL, slices.Sorted(maps.Keys(s.Headers))}
+		what = []any{"http", hide(s.URL, s.Hidden), slices.Sorted(maps.Keys(s.Headers))}
 	}
 	data, _ := json.Marshal(what) // of strings
-	data = []byte(hide(string(data), s.Hidden))
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -540,7 +540,7 @@ func (c *cli) showImport(r *importReport) error {
 // showSecrets says what is to be set before Helve starts. Variables of the
 // client's own that are set are not told.
 func (c *cli) showSecrets(refs []clientconf.Reference) {
-	var lines []string
+	var lines, keep []string
 	for _, r := range refs {
 		name, from := "HELVE_SECRET_"+r.Name, "its value is at "+r.Source
 		if _, set := os.LookupEnv(r.Name); r.Variable && set {
@@ -555,10 +555,16 @@ func (c *cli) showSecrets(refs []clientconf.Reference) {
 		if r.Early {
 			from += "; the app does not open without it"
 		}
+		if !r.Variable && !r.Early {
+			keep = append(keep, clean("  helve secrets set "+r.Name))
+		}
 		lines = append(lines, clean(fmt.Sprintf("  export %s=…   # %s of %s: %s", name, r.Place, r.Server, from)))
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(c.out, "\nNo secret was copied. Set these before Helve is started:\n%s\n", strings.Join(lines, "\n"))
+		if len(keep) > 0 {
+			fmt.Fprintf(c.out, "Or keep for good what need not be in the environment:\n%s\n", strings.Join(keep, "\n"))
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ func (c *cli) upstreamsCommand() *cobra.Command {
   manifest known  its tools are; it is started when one of them is called
   started         it runs, or is connected
   in use          calls are in flight
+  needs login     somebody has to sign in: helve login SERVER
   failed          it did not start, or it crashed; it is tried again
   stopped         for good: it is disabled, or described wrongly
 
