@@ -40,17 +40,15 @@ func onPostgres(t *testing.T) store.Store {
 		}
 		fail("no PostgreSQL server for this test: %v\nInstall one (Debian: apt-get install postgresql) and name a database of it for tests: HELVE_TEST_POSTGRES", err)
 	}
-	name := "checkpoint_" + strings.ToLower(rand.Text()[:12])
-	_, err = conn.Exec(ctx, "CREATE SCHEMA "+name)
-	check(t, err)
+	schema := "checkpoint_test_" + strings.ToLower(rand.Text()[:12])
 	t.Cleanup(func() {
-		conn.Exec(context.Background(), "DROP SCHEMA "+name+" CASCADE")
+		conn.Exec(context.Background(), "DROP SCHEMA IF EXISTS "+schema+" CASCADE")
 		conn.Close(context.Background())
 	})
 	u, err := url.Parse(at)
 	check(t, err)
 	q := u.Query()
-	q.Set("search_path", name)
+	q.Set("helve_schema", schema)
 	u.RawQuery = q.Encode()
 	s, err := postgres.Open(t.Context(), u.String())
 	check(t, err)
