@@ -85,6 +85,7 @@ func sweep(dir string) {
 	for _, name := range left {
 		pid, err := strconv.Atoi(strings.Split(filepath.Base(name), "-")[1])
 		if err == nil && pid != os.Getpid() && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			sweep(name) // a Helve that ran in it may have made groups of its own
 			_ = os.Remove(name)
 		}
 	}
