@@ -99,8 +99,11 @@ func (a *App) upstreams() []mcpbridge.Upstream {
 func (c *Config) upstream(name, rootDir string, secret func(string) (string, error)) (mcpbridge.Upstream, error) {
 	s := c.Tools.MCPServers[name]
 	u := mcpbridge.Upstream{Name: name, Command: s.Command, Cwd: s.Cwd,
-		Trusted: s.Trusted, Disabled: s.Disabled, Eager: s.Eager, CallTimeout: timeoutOr(s.Timeout, 0),
+		Trusted: s.Trusted, Disabled: s.Disabled, Eager: s.Eager, Asks: mcpbridge.Asks(s.Asks), Roots: mcpbridge.Roots(s.Roots), CallTimeout: timeoutOr(s.Timeout, 0),
 		IdleTimeout: time.Duration(s.IdleTimeout) * time.Second, Overrides: map[string]mcpbridge.Override{}}
+	if s.Asks == "all" {
+		u.Asks = mcpbridge.AsksAll
+	}
 	if u.Cwd != "" && !filepath.IsAbs(u.Cwd) {
 		u.Cwd = filepath.Join(rootDir, u.Cwd)
 	}

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
+	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/task"
 	"github.com/helve-ai/helve/tool"
@@ -133,34 +134,23 @@ func (l *link) answer(ctx context.Context, t *theirTask, answered map[string]boo
 	if len(fresh) == 0 {
 		return nil
 	}
-	a, _ := ctx.Value(askerKey{}).(*asker)
-	responses, err := a.respondAll(fresh)
+	var asked mcp.InputRequestMap
+	raw, err := json.Marshal(fresh)
+	if err == nil {
+		err = json.Unmarshal(raw, &asked)
+	}
 	if err != nil {
-		return err
+		return wantsInput(l.owner, fmt.Errorf("its questions cannot be read: %w", err))
+	}
+	if call := callOf(ctx); call != nil {
+		defer call.clock.pause()()
+	}
+	responses, err := l.owner.answers(ctx, askerOf(ctx), asked, false)
+	if err != nil {
+		return wantsInput(l.owner, err)
 	}
 	_, err = callRaw(ctx, l.session, methodUpdateTask, rawParams{TaskID: t.ID, Responses: responses})
 	return err
-}
-
-// respondAll answers requests for input, all at once.
-func (a *asker) respondAll(requests map[string]json.RawMessage) (map[string]any, error) {
-	responses := map[string]any{}
-	var failed error
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for id, request := range requests {
-		all.Go(func() {
-			res, err := a.respond(request)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = tool.Errorf(tool.CodeExternal, "the MCP server wants input: %v", err)
-			}
-			responses[id] = res
-		})
-	}
-	all.Wait()
-	return responses, failed
 }
 
 // unwant tells the server that a task is not wanted any more.

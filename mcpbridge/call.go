@@ -3,7 +3,6 @@ package mcpbridge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -30,48 +29,39 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 	if req.Params == nil || req.Params.Name == "" {
 		return nil, invalidParams("tools/call: missing name")
 	}
-	ctx, done := e.calling(ctx, req)
-	defer done()
-	call := &tool.Call{Name: req.Params.Name, Args: arguments(req.Params.Arguments), From: originOf(e, req)}
+	from, args := originOf(e, req), arguments(req.Params.Arguments)
+	call := &tool.Call{Name: req.Params.Name, Args: args, From: from}
 	p := progressOf(ctx, req)
-	if p != nil {
-		call.Progress = p.show
-	}
+	defer p.end()
 	long := e.s.long()
 	defer p.reporting(long.Report)()
 	switch as := e.as(long, call); {
 	case e.s.opts.Tasks != nil && speaksTasks(req):
+		ctx, done := e.calling(ctx, req)
+		defer done()
 		return e.callLong(ctx, req, call, p, as)
 	case as == Required:
 		return nil, errNeedsTasks()
 	}
-	var res *tool.Result
-	var err error
-	if takesTurns(req) {
-		var asks *inputRequired
-		res, asks, err = e.inTurns(ctx, req, call)
-		var refused *jsonrpc.Error
-		switch {
-		case asks != nil:
-			p.end()
-			return asks, nil
-		case errors.As(err, &refused):
-			return nil, refused
-		}
-	} else {
-		res, err = e.s.opts.Do(ctx, call)
-	}
-	p.end()
-	return e.answered(call, req.ProtocolVersion(), res, err)
+	return e.calls(ctx, req, &turnRequest{from: from, what: identify(from, methodCallTool, req.Params.Name, args),
+		state: req.Params.RequestState, given: req.Params.InputResponses, show: p,
+		run: func(ctx context.Context, show func(tool.Content)) (mcp.Result, error) {
+			call.Progress = show
+			res, err := e.s.opts.Do(ctx, call)
+			return e.answered(call, req.ProtocolVersion(), req.ClientCapabilities(), res, err)
+		}})
 }
 
 // answered returns what a call came to in the protocol's form.
-func (e *endpoint) answered(call *tool.Call, version string, res *tool.Result, err error) (mcp.Result, error) {
+func (e *endpoint) answered(call *tool.Call, version string, caps *mcp.ClientCapabilities, res *tool.Result, err error) (mcp.Result, error) {
 	if err != nil {
 		res = tool.Fail(tool.AsError(err))
 	}
 	if res == nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call had neither a result nor an error"}
+	}
+	if err := forClients(version, caps, res.Err); err != nil {
+		return nil, err
 	}
 	out := answer(res)
 	if e.structured(call.From, call.Name) {
@@ -81,21 +71,81 @@ func (e *endpoint) answered(call *tool.Call, version string, res *tool.Result, e
 	return out, nil
 }
 
+// forClients returns the error of the protocol that is for the client rather
+// than its model; nil: the model reads it.
+func forClients(version string, caps *mcp.ClientCapabilities, err *tool.Error) error {
+	var theirs jsonrpc.Error
+	if err == nil || err.Code != tool.CodeExternal || json.Unmarshal(err.Details, &theirs) != nil {
+		return nil
+	}
+	switch {
+	case theirs.Code == mcp.CodeMissingRequiredClientCapabilities && version >= firstStateless:
+	case theirs.Code == mcp.CodeURLElicitationRequired && caps != nil && caps.Elicitation != nil && caps.Elicitation.URL != nil:
+	default:
+		return nil
+	}
+	return &jsonrpc.Error{Code: theirs.Code, Message: err.Message, Data: theirs.Data}
+}
+
+// calls makes a call for a client, in turns if it takes them.
+func (e *endpoint) calls(ctx context.Context, req fromClient, r *turnRequest) (mcp.Result, error) {
+	ctx, done := e.calling(ctx, req)
+	defer done()
+	if takesTurns(req) {
+		return e.inTurns(ctx, req, r)
+	}
+	if r.state != "" {
+		return nil, invalidParams("requestState: only clients that can be asked are given one")
+	}
+	var show func(tool.Content)
+	if r.show != nil {
+		show = r.show.show
+	}
+	return r.run(e.withAsker(ctx, req, nil, nil), show)
+}
+
+// firstResumed is the first revision whose clients come back for what they
+// missed, so that a lost connection does not mean that nobody waits.
+const firstResumed = "2025-11-25"
+
+// comeBack is when clients shall come back whose connection has ended early.
+const comeBack = 500 * time.Millisecond
+
 // calling returns a context for a call that a request makes: it ends with done,
 // with the server, and when nobody waits for the answer any more.
-func (e *endpoint) calling(ctx context.Context, req mcp.Request) (_ context.Context, done func()) {
+func (e *endpoint) calling(ctx context.Context, req fromClient) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stops := []func() bool{context.AfterFunc(e.s.life, cancel)}
+	resumed := req.ProtocolVersion() >= firstResumed && req.ProtocolVersion() < firstStateless
 	if http, _ := e.request(req); http != nil {
 		http.calling.Store(true)
-		// A response cannot be delivered later.
-		stops = append(stops, context.AfterFunc(http.ctx, cancel))
+		if !resumed { // a response cannot be delivered later
+			stops = append(stops, context.AfterFunc(http.ctx, cancel))
+		}
 	}
-	return withAsker(ctx, req), func() {
+	if extra := req.GetExtra(); resumed && e.s.opts.StreamLimit > 0 && extra != nil && extra.CloseSSEStream != nil {
+		e.s.begin(func() { e.s.interrupt(ctx, extra) })
+	}
+	return ctx, func() {
 		for _, stop := range stops {
 			stop()
 		}
 		cancel()
+	}
+}
+
+// interrupt ends the connections on which a client waits, whenever one has
+// lasted for long enough, until ctx ends.
+func (s *Server) interrupt(ctx context.Context, extra *mcp.RequestExtra) {
+	tick := time.NewTicker(s.opts.StreamLimit)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: comeBack})
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -424,16 +424,10 @@ func (c *directCall) asked(m *message) {
 	switch m.Method {
 	case "ping":
 		reply.Result = struct{}{}
-	case methodElicit:
-		p := &mcp.ElicitParams{}
-		if err := json.Unmarshal(m.Params, p); err != nil {
-			reply.Error = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request cannot be read"}
-			break
-		}
-		a, _ := c.ctx.Value(askerKey{}).(*asker)
-		res, err := a.elicit(p)
+	case methodElicit, methodSample, methodRoots:
+		res, err := c.l.answered(c.ctx, m)
 		if err != nil {
-			reply.Error = cannotAsk(err.Error()).(*jsonrpc.Error)
+			reply.Error = err
 		} else {
 			reply.Result = res
 		}

@@ -41,7 +41,7 @@ func TestServersAskClients(t *testing.T) {
 	h, g := gateway(t, nil, rename(serveHTTP(t, sdkServer(asksByItself), false), "old"), rename(serveHTTP(t, sdkServer(asksByReturning), true), "new"))
 	web := h.http(t, "").URL
 	o := &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		if r.Params.Message != "Who?" {
+		if !strings.HasSuffix(r.Params.Message, " asks: Who?") {
 			return nil, fmt.Errorf("asked %q", r.Params.Message)
 		}
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}, nil
@@ -58,8 +58,7 @@ func TestServersAskClients(t *testing.T) {
 			s    *mcp.ClientSession
 			want string
 		}{
-			"a client that cannot":   {h.pipe(t, "", nil, "2025-11-25"), "the client cannot be asked"},
-			"a client without turns": {h.pipe(t, "", nil, "2026-07-28"), "clients of revision 2026-07-28 are not asked during a call"},
+			"a client that cannot": {h.pipe(t, "", nil, "2025-11-25"), "it does not support elicitation"},
 		} {
 			if res := call(t, row.s, tool, nil); !res.IsError || !strings.Contains(text(res), row.want) {
 				t.Errorf("%s, %s: %q", server, name, text(res))
@@ -134,7 +133,7 @@ func TestTurns(t *testing.T) {
 	const name = "mcp__old__get_name"
 	asked := call(t, s, name, nil)
 	q, _ := asked.InputRequests["question"].(*mcp.ElicitParams)
-	if !asked.NeedsInput() || q == nil || q.Message != "Who?" || asked.RequestState == "" {
+	if !asked.NeedsInput() || q == nil || q.Message != "old asks: Who?" || asked.RequestState == "" {
 		t.Fatalf("answered with %+v", asked)
 	}
 	again := &mcp.CallToolParams{Name: name, RequestState: asked.RequestState,
@@ -142,7 +141,7 @@ func TestTurns(t *testing.T) {
 	other, forged := *again, *again
 	other.Name, forged.RequestState = "mcp.list_servers", "forged"
 	for _, p := range []*mcp.CallToolParams{&other, &forged} {
-		if res, err := s.CallTool(t.Context(), p); err == nil || !strings.Contains(err.Error(), "does not wait for an answer") {
+		if res, err := s.CallTool(t.Context(), p); err == nil || !strings.Contains(err.Error(), "requestState: ") {
 			t.Errorf("%s, %s: %+v, %v", p.Name, p.RequestState, res, err)
 		}
 	}

@@ -306,8 +306,8 @@ func (c *longCall) update(responses map[string]json.RawMessage) error {
 		switch c.asks(id).(type) {
 		case nil:
 			continue
-		case *mcp.CreateMessageParams:
-			a = new(mcp.CreateMessageResult)
+		case *mcp.CreateMessageWithToolsParams:
+			a = new(mcp.CreateMessageWithToolsResult)
 		case *mcp.ListRootsParams:
 			a = new(mcp.ListRootsResult)
 		default:

@@ -7,9 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/helve-ai/helve/tool"
 )
 
 // Since 2026-07-28 a request over HTTP repeats in headers what proxies route
@@ -104,16 +109,128 @@ func (b binding) value(args json.RawMessage) (string, bool) {
 	return string(args), err == nil && n <= maxInteger && n >= -maxInteger
 }
 
+// check returns why a request's header does not repeat the argument; nil: it does.
+func (b binding) check(h http.Header, args json.RawMessage) error {
+	got, there := h[http.CanonicalHeaderKey(b.header)]
+	for _, name := range b.path {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(args, &object) != nil {
+			args = nil
+			break
+		}
+		args = object[name]
+	}
+	at := strings.Join(b.path, ".")
+	switch given := len(args) > 0 && string(args) != "null"; {
+	case !given && !there:
+		return nil
+	case !given:
+		return fmt.Errorf("the header %s is there, the argument %s is not", b.header, at)
+	case !there:
+		return fmt.Errorf("the header %s is missing, which repeats the argument %s", b.header, at)
+	case len(got) != 1:
+		return fmt.Errorf("the header %s is there %d times", b.header, len(got))
+	}
+	text, err := headerText(got[0])
+	if err != nil {
+		return fmt.Errorf("the header %s: %w", b.header, err)
+	}
+	if !repeats(text, args) {
+		return fmt.Errorf("the header %s says another value than the argument %s", b.header, at)
+	}
+	return nil
+}
+
+// repeats reports whether a header's text is the argument: integers however
+// they are written, anything else as it is.
+func repeats(text string, arg json.RawMessage) bool {
+	var want string
+	if arg[0] == '"' {
+		return json.Unmarshal(arg, &want) == nil && text == want
+	}
+	if text == string(arg) {
+		return true
+	}
+	a, err := strconv.ParseFloat(text, 64)
+	b, err2 := strconv.ParseFloat(string(arg), 64)
+	return err == nil && err2 == nil && a == b && a == math.Trunc(a) && math.Abs(a) <= maxInteger
+}
+
+const (
+	base64Begin = "=?base64?"
+	base64End   = "?="
+)
+
+// headerText is the inverse of headerValue.
+func headerText(s string) (string, error) {
+	encoded, begins := strings.CutPrefix(s, base64Begin)
+	encoded, ends := strings.CutSuffix(encoded, base64End)
+	if !begins || !ends {
+		return s, nil
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return "", fmt.Errorf("%.60q is no Base64", s)
+	}
+	return string(data), nil
+}
+
+// checkHeaders answers a call whose headers do not repeat the arguments for
+// which the tool's schema names headers, and reports whether it did. Proxies
+// route and judge by the headers. The library would look in its own tools,
+// which are none.
+func (e *endpoint) checkHeaders(w http.ResponseWriter, r *http.Request, who Caller) bool {
+	if r.Method != http.MethodPost || r.Header.Get(methodHeader) != methodCallTool || e.s.opts.Resolve == nil {
+		return false
+	}
+	name, err := headerText(r.Header.Get(nameHeader))
+	if err != nil {
+		return false // the library refuses it
+	}
+	t := e.s.opts.Resolve(tool.Origin{App: e.s.opts.App, User: who.User, Profile: e.s.opts.Profile, Kind: tool.KindMCP}, name)
+	if t == nil {
+		return false
+	}
+	all, err := bindings(t.Input.Raw())
+	if err != nil || len(all) == 0 {
+		return false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, err.Error(), statusOf(err))
+		return true
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var msg struct {
+		ID     json.RawMessage `json:"id"`
+		Params struct {
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(body, &msg) != nil {
+		return false // the library refuses it
+	}
+	for _, b := range all {
+		if err := b.check(r.Header, msg.Params.Arguments); err != nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			w.Write(refusal(msg.ID, mcp.CodeHeaderMismatch, "header mismatch: "+err.Error()))
+			return true
+		}
+	}
+	return false
+}
+
 // headerValue encodes a text that no header could hold as it is.
 func headerValue(s string) string {
-	plain := s == strings.TrimSpace(s) && !strings.HasPrefix(s, "=?base64?")
+	plain := s == strings.TrimSpace(s) && !strings.HasPrefix(s, base64Begin)
 	for i := range len(s) {
 		plain = plain && (s[i] >= ' ' && s[i] <= '~' || s[i] == '\t')
 	}
 	if plain {
 		return s
 	}
-	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
+	return base64Begin + base64.StdEncoding.EncodeToString([]byte(s)) + base64End
 }
 
 type bindingsKey struct{}

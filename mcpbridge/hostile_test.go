@@ -203,7 +203,7 @@ func TestResults(t *testing.T) {
 	}
 	for want, part := range map[string]string{
 		"error": "refused the call: bad argument (code -32602)", `"text"`: "cannot be read",
-		`{"resultType":"input_required","inputRequests":{}}`: `of type "input_required"`, "huge": "more than 64 MiB",
+		`{"resultType":"input_required","inputRequests":{}}`: "wants input: and asks nothing", "huge": "more than 64 MiB",
 	} {
 		if res := get(want); res.Err == nil || !strings.Contains(res.Err.Message, part) || strings.Contains(res.Err.Message, "\x1b") {
 			t.Errorf("%.40s: %+v; want %s", want, res.Err, part)

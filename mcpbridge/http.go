@@ -42,7 +42,7 @@ const (
 func (s *Server) Handler(mode inject.Mode) http.Handler {
 	e := s.endpoint(mode)
 	server := func(*http.Request) *mcp.Server { return e.server }
-	stateful := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxBody})
+	stateful := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxBody, EventStore: &s.events})
 	stateless := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
 		MaxRequestBodyBytes: maxBody, Stateless: true, PropagateRequestCancellation: true})
 	return Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 		}
 		switch kind {
 		case withoutSession:
-			if e.quick(w, r) {
+			if e.checkHeaders(w, r, q.caller) || e.quick(w, r) {
 				return
 			}
 			stateless.ServeHTTP(w, r)

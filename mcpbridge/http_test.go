@@ -110,7 +110,7 @@ func TestDisconnectCancels(t *testing.T) {
 	})
 	h := newHouse(t, nil, wait)
 	url := h.http(t, "").URL
-	_, _, header := post(t, url, strings.TrimSpace(strings.ReplaceAll(hello, "VERSION", "2025-11-25")))
+	_, _, header := post(t, url, strings.TrimSpace(strings.ReplaceAll(hello, "VERSION", "2025-06-18")))
 	for _, session := range []string{"", header.Get("Mcp-Session-Id")} {
 		ctx, cancel := context.WithCancel(t.Context())
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"test__wait"}}`))

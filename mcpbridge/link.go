@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -35,7 +36,8 @@ type link struct {
 	err      error // why it ended
 	progress map[string]func(tool.Content)
 	tokens   int
-	askers   []*asker // of the calls in flight; nil ones have nobody to ask
+	calls    []*inFlight
+	visits   []visit
 }
 
 // stopTimeout bounds how long a session may take to end.
@@ -45,12 +47,11 @@ const stopTimeout = 3 * time.Second
 // newer one, and negotiates the protocol. Without web it is run.
 func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*link, error) {
 	l := &link{ended: make(chan struct{}), changed: make(chan struct{}, 1), progress: map[string]func(tool.Content){}, owner: s}
-	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, s.hears(&mcp.ClientOptions{
-		Capabilities:                &mcp.ClientCapabilities{Extensions: map[string]any{tasksExtension: map[string]any{}}},
+	client := mcp.NewClient(&mcp.Implementation{Name: "helve", Version: s.o.Version}, s.asks(l, s.hears(&mcp.ClientOptions{
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.stale() },
-		ElicitationHandler:          l.elicited,
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },
-	}))
+	})))
+	client.AddReceivingMiddleware(s.replies(l))
 	if err := addMethods(client); err != nil {
 		return nil, err
 	}
@@ -221,7 +222,9 @@ func (l *link) call(ctx context.Context, method string, p rawParams, progress fu
 		token, done := l.follow(progress)
 		defer done()
 		defer l.tally.wait(ctx)
-		p.Meta = mcp.Meta{"progressToken": token}
+		meta := mcp.Meta{"progressToken": token}
+		maps.Copy(meta, p.Meta)
+		p.Meta = meta
 	}
 	if method == methodCallTool {
 		if raw, err := l.direct.call(ctx, l, p); err != errLibrary {

@@ -81,7 +81,7 @@ type longCall struct {
 	owner   task.Owner
 	call    *tool.Call
 	version string // of the protocol
-	mayAsk  bool   // the client says that it can be asked
+	caps    *mcp.ClientCapabilities
 	cancel  context.CancelFunc
 	over    chan struct{} // closed when res and err are there
 	stop    <-chan struct{}
@@ -165,15 +165,14 @@ func (e *endpoint) callLong(ctx context.Context, req *mcp.CallToolRequest, call 
 
 // launch begins a call that outlives its request, but not the server.
 func (e *endpoint) launch(ctx context.Context, req *mcp.CallToolRequest, call *tool.Call, p *progress) *longCall {
-	caps := req.ClientCapabilities()
 	c := &longCall{e: e, owner: task.OwnerOf(call.From), call: call, version: req.ProtocolVersion(),
-		mayAsk: caps != nil && caps.Elicitation != nil, over: make(chan struct{}), stop: e.s.stop, progress: p,
+		caps: req.ClientCapabilities(), over: make(chan struct{}), stop: e.s.stop, progress: p,
 		updated: time.Now().UTC(), questions: map[string]*question{}, news: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(e.s.life, cancel)
 	c.cancel = func() { stop(); cancel() }
 	call.Progress = c.show
-	ctx = context.WithValue(ctx, askerKey{}, &asker{session: req.Session, ctx: ctx, long: c})
+	ctx = e.withAsker(ctx, req, nil, c)
 	if !e.s.begin(func() {
 		defer c.cancel()
 		defer close(c.over)
@@ -196,7 +195,7 @@ func (c *longCall) run(ctx context.Context) (res mcp.Result, err error) {
 		}
 	}()
 	r, err := c.e.s.opts.Do(ctx, c.call)
-	return c.e.answered(c.call, c.version, r, err)
+	return c.e.answered(c.call, c.version, c.caps, r, err)
 }
 
 // join makes a further request of the client the one that waits.
@@ -217,11 +216,36 @@ func (c *longCall) show(content tool.Content) {
 	}
 }
 
+// askAll asks the client, all at once, and again for what is not answered as it
+// should be.
+func (c *longCall) askAll(ctx context.Context, asked mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+	out := mcp.InputResponseMap{}
+	var failed error
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for id, q := range asked {
+		all.Go(func() {
+			answer, err := c.ask(ctx, q)
+			for n := 1; err == nil && fits(q, answer) != nil; n++ {
+				if n == maxRounds {
+					err = fmt.Errorf("the client was asked %d times: %w", n, fits(q, answer))
+					break
+				}
+				answer, err = c.ask(ctx, q)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if out[id] = answer; err != nil {
+				failed = err
+			}
+		})
+	}
+	all.Wait()
+	return out, failed
+}
+
 // ask asks the client when it next hears of the call.
 func (c *longCall) ask(ctx context.Context, request mcp.InputRequest) (mcp.InputResponse, error) {
-	if !c.mayAsk {
-		return nil, errors.New("nobody can be asked: the client does not say that it can")
-	}
 	q := &question{request, make(chan mcp.InputResponse, 1)}
 	c.mu.Lock()
 	c.asked++
@@ -294,7 +318,7 @@ func (c *longCall) park(all mcp.InputRequestMap) (mcp.Result, error) {
 		c.cancel()
 		return nil, err
 	}
-	return &inputRequired{ResultType: "input_required", State: state, Requests: all}, nil
+	return &askingResult{ResultType: inputRequired, State: state, Requests: all}, nil
 }
 
 // parked are the calls that wait for their clients to come back, by the state

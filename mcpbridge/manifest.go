@@ -161,7 +161,7 @@ func (s *upstream) tool(ut upstreamTool, fit bool) (*tool.Tool, error) {
 	d := tool.Definition{
 		Name: s.owner() + "." + ut.Name, Module: s.owner(), Title: printable(orElse(ut.Title, ut.Annotations.Title)),
 		Description: cut(printable(ut.Description), maxDescription), Input: input, Category: tool.Custom,
-		Effect: ut.Annotations.effect(s.Name, ut.Name, s.Trusted), Timeout: s.startTimeout() + s.callTimeout(),
+		Effect: ut.Annotations.effect(s.Name, ut.Name, s.Trusted), Timeout: s.startTimeout() + s.callTimeout() + askPatience,
 		SearchLike: verb == "search", Trusted: s.Trusted,
 	}
 	if strings.TrimSpace(d.Description) == "" {

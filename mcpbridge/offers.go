@@ -405,9 +405,14 @@ func (e *endpoint) readResource(ctx context.Context, req *mcp.ReadResourceReques
 	if req.Params == nil || req.Params.URI == "" {
 		return nil, invalidParams("resources/read: missing uri")
 	}
-	ctx, done := e.calling(ctx, req)
-	defer done()
-	from, uri := originOf(e, req), req.Params.URI
+	from := originOf(e, req)
+	return e.calls(ctx, req, &turnRequest{from: from, what: identify(from, methodReadResource, req.Params.URI, nil),
+		state: req.Params.RequestState, given: req.Params.InputResponses,
+		run: func(ctx context.Context, _ func(tool.Content)) (mcp.Result, error) { return e.readFor(ctx, from, req) }})
+}
+
+func (e *endpoint) readFor(ctx context.Context, from tool.Origin, req *mcp.ReadResourceRequest) (mcp.Result, error) {
+	uri := req.Params.URI
 	s, own, err := survey(ctx, e.visible(from, readTool), false).find(uri)
 	if err != nil {
 		return nil, err
@@ -450,9 +455,15 @@ func (e *endpoint) getPrompt(ctx context.Context, req *mcp.GetPromptRequest) (mc
 	if req.Params == nil || req.Params.Name == "" {
 		return nil, invalidParams("prompts/get: missing name")
 	}
-	ctx, done := e.calling(ctx, req)
-	defer done()
 	from := originOf(e, req)
+	return e.calls(ctx, req, &turnRequest{from: from, what: identify(from, methodGetPrompt, req.Params.Name, req.Params.Arguments),
+		state: req.Params.RequestState, given: req.Params.InputResponses,
+		run: func(ctx context.Context, _ func(tool.Content)) (mcp.Result, error) {
+			return e.promptFor(ctx, from, req)
+		}})
+}
+
+func (e *endpoint) promptFor(ctx context.Context, from tool.Origin, req *mcp.GetPromptRequest) (mcp.Result, error) {
 	p, err := promptsOf(ctx, e.visible(from, getTool), false).find(req.Params.Name)
 	if err != nil {
 		return nil, err

@@ -90,6 +90,7 @@ func (a asked) tools() []*tool.Tool {
 // whole says that beside the content for models the result holds, structured,
 // all that the server sent, with a list under key.
 func whole(d tool.Definition, key string) tool.Definition {
+	d.Timeout, d.HeedsContext = longestCall+askPatience, true // each server has a limit of its own
 	d.Output = schema.Must(fmt.Sprintf(`{"type":"object","properties":{%q:{"type":"array"}},"required":[%q]}`, key, key))
 	return d
 }
@@ -97,6 +98,9 @@ func whole(d tool.Definition, key string) tool.Definition {
 type serverList struct {
 	Servers []ServerStatus `json:"servers"`
 }
+
+// longestCall is more than any server may be given to start and to answer.
+const longestCall = 2 * time.Hour
 
 // which names a server, or means them all.
 type which struct {

@@ -3,8 +3,16 @@ package mcpbridge
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,20 +21,24 @@ import (
 )
 
 const (
-	maxTurns = 256              // calls that wait for answers at one time
-	turnWait = 10 * time.Minute // how long one waits
+	maxTurns     = 256              // calls that wait for answers at one time
+	maxTurnsEach = 64               // of one user
+	turnWait     = 10 * time.Minute // how long one waits
 )
 
 // A turn is a call of a client that is not asked but told, by the result, what
 // is wanted, and then calls again. The call goes on meanwhile.
 type turn struct {
-	user, tool string
-	cancel     context.CancelFunc
-	question   chan *mcp.ElicitParams
-	answer     chan *mcp.ElicitResult
-	result     chan outcome
-	stop       <-chan struct{} // the server stops
-	late       *time.Timer     // it has waited for too long
+	user   string
+	what   string // the call, digested, and who makes it
+	cancel context.CancelFunc
+	asked  chan mcp.InputRequestMap
+	answer chan mcp.InputResponseMap
+	result chan outcome
+	stop   <-chan struct{}          // the server stops
+	given  mcp.InputResponseMap     // along with the call itself
+	show   atomic.Pointer[progress] // of the request that waits for the result
+	late   *time.Timer              // it has waited for too long
 
 	asking sync.Mutex // one question at a time
 }
@@ -34,27 +46,70 @@ type turn struct {
 var errStopping = errors.New("the server is stopping")
 
 type outcome struct {
-	res *tool.Result
+	res mcp.Result
 	err error
 }
 
-// An inputRequired is the answer to tools/call that asks.
-type inputRequired struct {
+// inputRequired is the type of results that ask.
+const inputRequired = "input_required"
+
+// An askingResult is the answer to a call that asks.
+type askingResult struct {
 	mcp.ResultBase
 	ResultType string              `json:"resultType"`
 	Requests   mcp.InputRequestMap `json:"inputRequests"`
 	State      string              `json:"requestState"`
 }
 
-// questionID names the question among those of one result: there is one.
-const questionID = "question"
-
-// ask asks the client when it next hears of the call.
-func (t *turn) ask(ctx context.Context, q *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+// ask asks the client when it next hears of the call, and again for what it
+// does not answer, or not as it should.
+func (t *turn) ask(ctx context.Context, asked mcp.InputRequestMap, open bool) (mcp.InputResponseMap, error) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
+	out, left := mcp.InputResponseMap{}, maps.Clone(asked)
+	if open {
+		take(left, t.given, out, asked)
+	}
+	for range maxRounds {
+		if len(left) == 0 {
+			return out, nil
+		}
+		got, err := t.round(ctx, maps.Clone(left))
+		if err != nil {
+			return nil, err
+		}
+		take(left, got, out, asked)
+	}
+	if len(left) == 0 {
+		return out, nil
+	}
+	return nil, fmt.Errorf("the client was asked %d times and did not answer %s", maxRounds,
+		strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+}
+
+// take moves the answers that fit from given to out. Of the others, what is
+// wrong is added to the questions that are left.
+func take(left mcp.InputRequestMap, given, out mcp.InputResponseMap, asked mcp.InputRequestMap) {
+	for id, q := range asked {
+		if _, open := left[id]; !open || given[id] == nil {
+			continue
+		}
+		err := fits(q, given[id])
+		if err == nil {
+			out[id] = given[id]
+			delete(left, id)
+		} else if form, ok := q.(*mcp.ElicitParams); ok {
+			again := *form
+			again.Message += " (" + err.Error() + ")"
+			left[id] = &again
+		}
+	}
+}
+
+// round asks once.
+func (t *turn) round(ctx context.Context, q mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	select {
-	case t.question <- q:
+	case t.asked <- q:
 	case <-t.stop:
 		return nil, errStopping
 	case <-ctx.Done():
@@ -72,12 +127,17 @@ func (t *turn) ask(ctx context.Context, q *mcp.ElicitParams) (*mcp.ElicitResult,
 
 // takesTurns reports whether a request comes from a client that answers by
 // calling again.
-func takesTurns(req *mcp.CallToolRequest) bool {
+func takesTurns(req fromClient) bool {
 	caps := req.ClientCapabilities()
-	return req.ProtocolVersion() >= firstStateless && caps != nil && caps.Elicitation != nil
+	return req.ProtocolVersion() >= firstStateless && caps != nil &&
+		(caps.Elicitation != nil || caps.Sampling != nil || caps.RootsV2 != nil)
 }
 
-// turns are the calls that wait for an answer, by the state that their clients hold.
+// thisProcess tells the states that this one gave from those of another.
+var thisProcess = rand.Text()[:10]
+
+// turns are the calls that wait for an answer, by the state that their clients
+// hold: a name that nobody can guess.
 type turns struct {
 	mu  sync.Mutex
 	all map[string]*turn
@@ -87,82 +147,130 @@ type turns struct {
 func (ts *turns) put(t *turn) (state string, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if len(ts.all) >= maxTurns {
+	mine := 0
+	for _, other := range ts.all {
+		if other.user == t.user {
+			mine++
+		}
+	}
+	if len(ts.all) >= maxTurns || mine >= maxTurnsEach {
 		return "", errors.New("too many calls wait for answers")
 	}
 	if ts.all == nil {
 		ts.all = map[string]*turn{}
 	}
-	state = rand.Text()
+	state = thisProcess + "." + rand.Text()
 	ts.all[state] = t
 	t.late = time.AfterFunc(turnWait, func() {
-		if t := ts.take(state, t.user, t.tool); t != nil {
+		if t, _ := ts.take(state, t.what); t != nil {
 			t.cancel()
 		}
 	})
 	return state, nil
 }
 
-// take returns the call that waits, if it is the user's and of that tool.
-func (ts *turns) take(state, user, tool string) *turn {
+// take returns the call that waits under a state, if it is the same call of
+// the same client. The error says why there is none.
+func (ts *turns) take(state, what string) (*turn, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.all[state]
-	if t == nil || t.user != user || t.tool != tool {
-		return nil
+	switch by, _, _ := strings.Cut(state, "."); {
+	case t == nil && by != thisProcess && len(by) == len(thisProcess):
+		return nil, invalidParams("requestState: it is not of this process: the server was started anew since it asked. Make the call again, without requestState")
+	case t == nil:
+		return nil, invalidParams("requestState: no call waits under it: it was altered, or its call was answered, ended, or given up after %s. Make the call again, without requestState", turnWait)
+	case t.what != what:
+		return nil, invalidParams("requestState: it belongs to another call: repeat the same one, with the same arguments, as the same client")
 	}
 	t.late.Stop()
 	delete(ts.all, state)
-	return t
+	return t, nil
+}
+
+// A turnRequest is a request of a client that takes turns.
+type turnRequest struct {
+	from  tool.Origin
+	what  string // the call
+	state string
+	given mcp.InputResponseMap
+	show  *progress
+	run   func(ctx context.Context, show func(tool.Content)) (mcp.Result, error)
+}
+
+// identify tells a call of a client from all others. The order of keys in its
+// arguments does not matter.
+func identify(from tool.Origin, method, name string, args any) string {
+	raw, err := tool.Encode(args)
+	var v any
+	if err == nil {
+		dec := json.NewDecoder(strings.NewReader(string(raw)))
+		dec.UseNumber()
+		if dec.Decode(&v) == nil {
+			raw, _ = json.Marshal(v) // it was JSON
+		}
+	}
+	hash := sha256.New()
+	for _, part := range []string{from.User, from.Session, method, name, string(raw)} {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	return base64.RawURLEncoding.EncodeToString(hash.Sum(nil))
 }
 
 // inTurns runs a call, or goes on with one that waits, until there is a result
 // or a question.
-func (e *endpoint) inTurns(ctx context.Context, req *mcp.CallToolRequest, call *tool.Call) (*tool.Result, *inputRequired, error) {
-	t := e.s.turns.take(req.Params.RequestState, call.From.User, call.Name)
-	switch {
-	case t != nil:
-		answer, _ := req.Params.InputResponses[questionID].(*mcp.ElicitResult)
-		if answer == nil {
-			answer = &mcp.ElicitResult{Action: "cancel"}
+func (e *endpoint) inTurns(ctx context.Context, req fromClient, r *turnRequest) (mcp.Result, error) {
+	var t *turn
+	if r.state != "" {
+		var err error
+		if t, err = e.s.turns.take(r.state, r.what); err != nil {
+			return nil, err
 		}
+		t.show.Store(r.show)
 		select {
-		case t.answer <- answer:
+		case t.answer <- r.given:
 		case out := <-t.result: // it has not waited for so long
 			t.cancel()
-			return out.res, nil, out.err
+			return out.res, out.err
 		case <-ctx.Done():
 		}
-	case req.Params.RequestState != "":
-		return nil, nil, invalidParams("the call %.40q does not wait for an answer (any more)", req.Params.RequestState)
-	default:
-		t = e.begin(ctx, req, call)
+	} else {
+		t = e.beginTurn(ctx, req, r)
 	}
 	defer context.AfterFunc(ctx, t.cancel)()
 	select {
 	case out := <-t.result:
 		t.cancel()
-		return out.res, nil, out.err
-	case q := <-t.question:
+		return out.res, out.err
+	case asked := <-t.asked:
 		state, err := e.s.turns.put(t)
 		if err != nil {
 			t.cancel()
-			return nil, nil, err
+			return nil, err
 		}
-		return nil, &inputRequired{ResultType: "input_required", State: state, Requests: mcp.InputRequestMap{questionID: q}}, nil
+		return &askingResult{ResultType: inputRequired, State: state, Requests: asked}, nil
 	}
 }
 
-// begin begins a call that outlives its request, but not the server.
-func (e *endpoint) begin(ctx context.Context, req *mcp.CallToolRequest, call *tool.Call) *turn {
-	t := &turn{user: call.From.User, tool: call.Name, question: make(chan *mcp.ElicitParams),
-		answer: make(chan *mcp.ElicitResult), result: make(chan outcome, 1), stop: e.s.stop}
+// beginTurn begins a call that outlives its request, but not the server.
+func (e *endpoint) beginTurn(ctx context.Context, req fromClient, r *turnRequest) *turn {
+	t := &turn{user: r.from.User, what: r.what, given: r.given, asked: make(chan mcp.InputRequestMap),
+		answer: make(chan mcp.InputResponseMap), result: make(chan outcome, 1), stop: e.s.stop}
+	t.show.Store(r.show)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(e.s.life, cancel)
 	t.cancel = func() { stop(); cancel() }
-	ctx = context.WithValue(ctx, askerKey{}, &asker{session: req.Session, ctx: ctx, turn: t})
+	var show func(tool.Content)
+	if r.show != nil {
+		show = func(c tool.Content) {
+			if p := t.show.Load(); p != nil {
+				p.show(c)
+			}
+		}
+	}
+	ctx = e.withAsker(ctx, req, t, nil)
 	if !e.s.begin(func() {
-		res, err := e.s.opts.Do(ctx, call)
+		res, err := r.run(ctx, show)
 		t.result <- outcome{res, err}
 	}) {
 		t.result <- outcome{err: errStopping}

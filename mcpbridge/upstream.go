@@ -482,13 +482,15 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 		return nil, err
 	}
 	late := fmt.Errorf("no answer within %s", s.callTimeout())
-	ctx, cancel := context.WithTimeoutCause(ctx, s.callTimeout(), late)
-	defer cancel()
-	raw, err = l.converse(ctx, method, p, progress)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := newClock(s.callTimeout(), func() { cancel(late) })
+	defer limit.timer.Stop()
+	raw, err = l.converse(ctx, s, method, p, progress, limit)
 	if errors.Is(err, mcp.ErrSessionMissing) { // the server did not look at the call: it is made once more, in a session that it knows
 		if again := s.renewed(ctx, l); again != nil {
 			l = again
-			raw, err = l.converse(ctx, method, p, progress)
+			raw, err = l.converse(ctx, s, method, p, progress, limit)
 		}
 	}
 	switch {

@@ -38,6 +38,8 @@ type Upstream struct {
 	Trusted   bool
 	Overrides map[string]Override // by the server's own names for its tools
 	Disabled  bool
+	Asks      Asks  // what it may ask the clients that call it
+	Roots     Roots // which folders it is told
 	// Eager servers are started at once and kept running. Others are started
 	// to learn their tools, if those are not known, and when they are called.
 	Eager        bool

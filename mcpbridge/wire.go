@@ -37,8 +37,8 @@ type rawParams struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 
 	// Of a call that is made again with what the server asked for.
-	Responses map[string]any `json:"inputResponses,omitempty"`
-	State     string         `json:"requestState,omitempty"`
+	Responses mcp.InputResponseMap `json:"inputResponses,omitempty"`
+	State     string               `json:"requestState,omitempty"`
 
 	TaskID string `json:"taskId,omitempty"`
 
