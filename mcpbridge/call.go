@@ -119,12 +119,23 @@ func (e *endpoint) calling(ctx context.Context, req fromClient) (_ context.Conte
 	resumed := req.ProtocolVersion() >= firstResumed && req.ProtocolVersion() < firstStateless
 	if http, _ := e.request(req); http != nil {
 		http.calling.Store(true)
-		if !resumed { // a response cannot be delivered later
-			stops = append(stops, context.AfterFunc(http.ctx, cancel))
+		gone := cancel // a response cannot be delivered later
+		if resumed {
+			forget := e.s.left.add(req.GetSession().ID(), cancel)
+			stops = append(stops, func() bool { forget(); return true })
+			gone = func() {
+				select {
+				case <-e.s.stop: // nobody can come back
+					cancel()
+				case <-ctx.Done():
+				}
+			}
 		}
+		stops = append(stops, context.AfterFunc(http.ctx, gone))
 	}
 	if extra := req.GetExtra(); resumed && e.s.opts.StreamLimit > 0 && extra != nil && extra.CloseSSEStream != nil {
-		e.s.begin(func() { e.s.interrupt(ctx, extra) })
+		timer := time.AfterFunc(e.s.opts.StreamLimit, func() { extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: comeBack}) })
+		stops = append(stops, timer.Stop)
 	}
 	return ctx, func() {
 		for _, stop := range stops {
@@ -134,18 +145,38 @@ func (e *endpoint) calling(ctx context.Context, req fromClient) (_ context.Conte
 	}
 }
 
-// interrupt ends the connections on which a client waits, whenever one has
-// lasted for long enough, until ctx ends.
-func (s *Server) interrupt(ctx context.Context, extra *mcp.RequestExtra) {
-	tick := time.NewTicker(s.opts.StreamLimit)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			extra.CloseSSEStream(mcp.CloseSSEStreamArgs{RetryAfter: comeBack})
-		case <-ctx.Done():
-			return
+// left are the calls in flight whose clients may come back for the answer, by
+// their sessions: until the session ends.
+type left struct {
+	mu  sync.Mutex
+	all map[string]map[*context.CancelFunc]bool
+}
+
+func (l *left) add(session string, cancel context.CancelFunc) (forget func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[string]map[*context.CancelFunc]bool{}
+	}
+	if l.all[session] == nil {
+		l.all[session] = map[*context.CancelFunc]bool{}
+	}
+	l.all[session][&cancel] = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if delete(l.all[session], &cancel); len(l.all[session]) == 0 {
+			delete(l.all, session)
 		}
+	}
+}
+
+// end cancels the calls of a session that its client ends.
+func (l *left) end(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for cancel := range l.all[session] {
+		(*cancel)()
 	}
 }
 

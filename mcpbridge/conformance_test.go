@@ -4,134 +4,246 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
+	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/internal/daemon"
 	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/modules/std"
 	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
-// conformant returns an upstream server with the resources, the prompts and
-// the talkative tools that the conformance suite asks for.
-func conformant() *mcp.Server {
-	nop := func(context.Context, *mcp.SubscribeRequest) error { return nil }
-	s := mcp.NewServer(&mcp.Implementation{Name: "conformant", Version: "1"}, &mcp.ServerOptions{
-		SubscribeHandler:   nop,
-		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
-		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
-			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"testing"}}}, nil
-		},
-	})
-	for uri, c := range map[string]mcp.ResourceContents{
-		"test://static-text":      {MIMEType: "text/plain", Text: "This is the content of the static text resource."},
-		"test://static-binary":    {MIMEType: "image/png", Blob: []byte("png")},
-		"test://watched-resource": {MIMEType: "text/plain", Text: "watched"},
-	} {
-		c.URI = uri
-		s.AddResource(&mcp.Resource{URI: uri, Name: uri, MIMEType: c.MIMEType}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{&c}}, nil
-		})
-	}
-	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "test://template/{id}/data", Name: "data"}, reads("data"))
-	say := func(name, description string, make func(args map[string]string) []mcp.Content, args ...string) {
-		p := &mcp.Prompt{Name: name, Description: description}
-		for _, a := range args {
-			p.Arguments = append(p.Arguments, &mcp.PromptArgument{Name: a, Required: true})
-		}
-		s.AddPrompt(p, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			res := &mcp.GetPromptResult{}
-			for _, c := range make(r.Params.Arguments) {
-				res.Messages = append(res.Messages, &mcp.PromptMessage{Role: "user", Content: c})
-			}
-			return res, nil
-		})
-	}
-	say("test_simple_prompt", "Simple.", func(map[string]string) []mcp.Content {
-		return []mcp.Content{&mcp.TextContent{Text: "This is a simple prompt for testing."}}
-	})
-	say("test_prompt_with_arguments", "With arguments.", func(a map[string]string) []mcp.Content {
-		return []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("Prompt with arguments: arg1='%s', arg2='%s'", a["arg1"], a["arg2"])}}
-	}, "arg1", "arg2")
-	say("test_prompt_with_embedded_resource", "With a resource.", func(a map[string]string) []mcp.Content {
-		return []mcp.Content{&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: a["resourceUri"], MIMEType: "text/plain", Text: "Embedded."}}}
-	}, "resourceUri")
-	say("test_prompt_with_image", "With an image.", func(map[string]string) []mcp.Content {
-		return []mcp.Content{&mcp.ImageContent{Data: []byte("png"), MIMEType: "image/png"}}
-	})
-	s.AddTool(&mcp.Tool{Name: "test_tool_with_logging", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			for _, text := range []string{"Tool execution started", "Tool processing data", "Tool execution completed"} {
-				if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: text}); err != nil {
-					return nil, err
-				}
-			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "logged"}}}, nil
-		})
-	for name, form := range forms {
-		s.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`)},
-			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				res, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Please.", RequestedSchema: json.RawMessage(form)})
-				if err != nil {
-					return nil, err
-				}
-				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s, %v", res.Action, res.Content)}}}, nil
-			})
-	}
-	return s
+// The suite is run against what helve serve serves. What it asks for comes
+// from the server with which the SDK's authors test the SDK, an upstream
+// server like any other: run as a process it speaks the newest revision, over
+// HTTP with sessions an older one. So each row is a bridge from clients of one
+// revision to a server of another.
+
+// A bridge is a run of the suite.
+type bridge struct {
+	version string
+	old     bool // the upstream server
+	// fails says why which checks cannot hold, by scenario and check. What is
+	// listed and holds is an error, too.
+	fails map[string]string
 }
 
-// forms are what tools ask their client, by the names by which the suite calls them.
-var forms = map[string]string{
-	"test_elicitation": `{"type":"object","properties":{"username":{"type":"string"},"email":{"type":"string"}},"required":["username","email"]}`,
-	"test_elicitation_sep1034_defaults": `{"type":"object","properties":{"name":{"type":"string","default":"John Doe"},"age":{"type":"integer","default":30},` +
-		`"score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},"verified":{"type":"boolean","default":true}}}`,
-	"test_elicitation_sep1330_enums": `{"type":"object","properties":{"untitledSingle":{"type":"string","enum":["option1","option2","option3"]},` +
-		`"titledSingle":{"type":"string","oneOf":[{"const":"value1","title":"First Option"},{"const":"value2","title":"Second Option"}]},` +
-		`"legacyEnum":{"type":"string","enum":["opt1","opt2","opt3"],"enumNames":["Option One","Option Two","Option Three"]},` +
-		`"untitledMulti":{"type":"array","items":{"type":"string","enum":["option1","option2","option3"]}},` +
-		`"titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First Choice"},{"const":"value2","title":"Second Choice"}]}}}}`,
+const (
+	cannotAskOld  = "the SDK's server asks clients of old revisions by a request; on a session of the newest it refuses to"
+	oneByOne      = "the SDK's server asks by requests in a session: one at a time, without a name"
+	oneRound      = "the SDK's server asks clients of old revisions for one round only"
+	asItWasOpened = "a session says once what its client supports: the server is told what all may"
+)
+
+var bridges = []bridge{
+	{version: "2026-07-28"},
+	{version: "2025-11-25", fails: map[string]string{
+		"tools-call-sampling/tools-call-sampling":                  cannotAskOld,
+		"tools-call-elicitation/tools-call-elicitation":            cannotAskOld,
+		"elicitation-sep1034-defaults/elicitation-sep1034-general": cannotAskOld,
+		"elicitation-sep1330-enums/elicitation-sep1330-general":    cannotAskOld,
+	}},
+	{version: "2025-11-25", old: true},
+	{version: "2025-06-18", old: true},
+	{version: "2026-07-28", old: true, fails: map[string]string{
+		"input-required-result-basic-elicitation/sep-2322-elicitation-incomplete":           oneByOne,
+		"input-required-result-ignore-extra-params/sep-2322-ignore-unexpected-params":       oneByOne,
+		"input-required-result-multiple-input-requests/sep-2322-multiple-inputs-incomplete": oneByOne,
+		"input-required-result-multi-round/sep-2322-multi-round-r2":                         oneRound,
+		"server-stateless/sep-2575-server-rejects-undeclared-capability":                    asItWasOpened,
+		"server-stateless/sep-2575-missing-capability-http-400":                             asItWasOpened,
+	}},
 }
 
-// modern is the tool in whose schema the suite looks for the newer keywords.
-func modern() *tool.Tool {
-	t := handled("json_schema_2020_12_tool", tool.Reads, echo().Handle)
-	t.Input = schema.Must(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"type":"object",` +
-		`"properties":{"street":{"type":"string"},"city":{"type":"string"}}}},"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"}},"additionalProperties":false}`)
-	return t
+func (b bridge) name() string {
+	if b.old {
+		return b.version + " to sessions"
+	}
+	return b.version + " to stateless"
 }
-
-// scenarios are those of the suite that pass. The two others want a server
-// that asks its client to sample, which is deprecated and not built, or to
-// come back later for the rest of an answer.
-var scenarios = []string{"server-initialize", "logging-set-level", "ping", "completion-complete", "tools-list",
-	"tools-call-simple-text", "tools-call-image", "tools-call-audio", "tools-call-embedded-resource", "tools-call-mixed-content",
-	"tools-call-with-logging", "tools-call-error", "tools-call-with-progress", "json-schema-2020-12", "server-sse-multiple-streams",
-	"resources-list", "resources-read-text", "resources-read-binary", "resources-templates-read", "resources-subscribe", "resources-unsubscribe",
-	"prompts-list", "prompts-get-simple", "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
-	"tools-call-elicitation", "elicitation-sep1034-defaults", "elicitation-sep1330-enums", "dns-rebinding-protection"}
 
 func TestConformance(t *testing.T) {
-	command := npm(t, "conformance")
-	h, g := gateway(t, nil, rename(serveHTTP(t, conformant(), false), "theirs"))
-	if err := g.reg.Replace("house", append(houseTools(), modern())...); err != nil {
-		t.Fatal(err)
+	command := conformance24(t)
+	everything := filepath.Join(t.TempDir(), "everything.exe")
+	build := exec.Command("go", "build", "-o", everything, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	web := h.http(t, "direct").URL
-	for _, scenario := range scenarios {
-		t.Run(scenario, func(t *testing.T) {
-			if !strings.Contains(scenario, "elicitation") { // nobody is asked while several clients call
-				t.Parallel()
-			}
-			out, err := exec.CommandContext(t.Context(), command, "server", "--url", web, "--scenario", scenario).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), ", 0 failed") {
-				t.Errorf("%v\n%s", err, out)
-			}
+	for _, b := range bridges {
+		t.Run(b.name(), func(t *testing.T) {
+			t.Parallel()
+			b.run(t, command, serveApp(t, everything, b.old))
 		})
 	}
+}
+
+// A check is what the suite found.
+type check struct {
+	ID           string `json:"id"`
+	Status       string `json:"status"`
+	ErrorMessage string `json:"errorMessage"`
+}
+
+func (b bridge) run(t *testing.T, command []string, url string) {
+	dir := t.TempDir()
+	args := append(command[1:], "server", "--url", url, "--suite", "all", "--spec-version", b.version, "-o", dir)
+	out, _ := exec.CommandContext(t.Context(), command[0], args...).CombinedOutput() // what failed is in the files
+	files, err := filepath.Glob(filepath.Join(dir, "server-*", "checks.json"))
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d scenarios ran: %v\n%s", len(files), err, out)
+	}
+	holds := map[string]bool{}
+	for _, file := range files {
+		scenario := strings.TrimPrefix(filepath.Base(filepath.Dir(file)), "server-")
+		scenario, _, _ = strings.Cut(scenario, "-2026-") // the time, and maybe the revision, of the run
+		var checks []check
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(data, &checks)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range checks {
+			at := scenario + "/" + c.ID
+			good := c.Status != "FAILURE" && c.Status != "WARNING"
+			if b.fails[at] == "" && !good {
+				t.Errorf("%s: %s: %s", at, c.Status, c.ErrorMessage)
+			}
+			if before, seen := holds[at]; !seen || before {
+				holds[at] = good
+			}
+		}
+	}
+	for at := range b.fails {
+		if good, ran := holds[at]; good || !ran {
+			t.Errorf("%s: listed as one that fails; it ran: %t, and holds: %t", at, ran, good)
+		}
+	}
+}
+
+// serveApp serves an app with the upstream server, as helve serve does, and
+// returns the address of its full view.
+func serveApp(t *testing.T, everything string, old bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	server := fmt.Sprintf("command: %q", everything)
+	if old {
+		server = fmt.Sprintf("url: %q", serveSessions(t, everything))
+	}
+	file := filepath.Join(dir, "app.yaml")
+	text := fmt.Sprintf(`app: {app_id: conformance, name: Conformance}
+tools:
+  modules: {conformance: {}, mcp: {}}
+  mcp_servers:
+    everything:
+      %s
+      trusted: true
+      roots: client
+  capabilities: {default_policy: auto, max_risk_level: high}
+`, server)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	modules := append(std.Modules(), exact())
+	root := t.TempDir()
+	live, err := app.OpenLive(t.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context) (*app.App, error) {
+		cfg, err := app.Load(file, app.LoadOptions{Modules: modules, Env: os.LookupEnv})
+		if err != nil {
+			return nil, err
+		}
+		return app.Open(context.WithoutCancel(ctx), app.Options{Config: cfg, File: file, Modules: modules, Root: root})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.App().MCPServers().Wait(t.Context())
+	d, err := daemon.Listen(daemon.Options{Apps: []*app.Live{live}, Addr: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+		Version: "test", StreamLimit: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := live.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d.URL() + "/mcp/full"
+}
+
+// serveSessions runs the server over HTTP with sessions.
+func serveSessions(t *testing.T, command string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	cmd := exec.Command(command, "-http", addr, "-stateless=false")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for ctx := t.Context(); ctx.Err() == nil; {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			return "http://" + addr + "/"
+		}
+	}
+	t.Fatal("the server does not listen")
+	return ""
+}
+
+// exact is the module of the tools that the suite looks for in lists, where
+// those of upstream servers have longer names.
+func exact() *module.Module {
+	return module.New("conformance", "Tools whose names must be exact.", struct{}{}, func(_ context.Context, h *module.Host, _ struct{}) (*module.Toolset, error) {
+		theirs := func(name, input string) *tool.Tool {
+			t := handled(name, tool.Reads, func(ctx context.Context, c *tool.Call) (*tool.Result, error) {
+				return h.Call(ctx, c.Child("", "mcp.everything."+name, c.Args))
+			})
+			t.Input = schema.Must(input)
+			return t
+		}
+		tools := []*tool.Tool{
+			theirs("test_missing_capability", `{"type":"object"}`),
+			theirs("json_schema_2020_12_tool", `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",`+
+				`"$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},`+
+				`"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},`+
+				`"phone":{"type":"string"},"email":{"type":"string"}},"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],`+
+				`"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}`),
+		}
+		// The SDK's server adds the same tool again, which changes no list.
+		var changes atomic.Int32
+		change := handled("test_trigger_tool_change", tool.Reads, nil)
+		tools = append(tools, change)
+		change.Handle = func(context.Context, *tool.Call) (*tool.Result, error) {
+			more := handled(fmt.Sprintf("transient_%d", changes.Add(1)), tool.Reads, echo().Handle)
+			return tool.Text("changed"), h.Publish(append(tools[:len(tools):len(tools)], more)...)
+		}
+		return &module.Toolset{Tools: tools}, nil
+	})
 }
 
 func TestInspectorSeesOffers(t *testing.T) {

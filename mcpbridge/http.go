@@ -82,6 +82,9 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 				return
 			}
 			defer leave()
+			if r.Method == http.MethodDelete {
+				s.left.end(r.Header.Get(sessionHeader))
+			}
 			stateful.ServeHTTP(w, r)
 		}
 	}))

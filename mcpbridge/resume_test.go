@@ -16,25 +16,30 @@ import (
 // stream sends a request of a session and returns the events that answer it.
 func stream(t *testing.T, ctx context.Context, method, url, body string, header map[string]string) *bufio.Reader {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	for {
+		req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		for k, v := range header {
+			req.Header.Set(k, v)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		switch resp.StatusCode {
+		case http.StatusOK:
+			return bufio.NewReader(resp.Body)
+		case http.StatusConflict: // the server has yet to notice that the connection is lost
+		default:
+			rest, _ := io.ReadAll(resp.Body)
+			t.Fatalf("%s: %s: %s", method, resp.Status, rest)
+		}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	for k, v := range header {
-		req.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { resp.Body.Close() })
-	if resp.StatusCode != http.StatusOK {
-		rest, _ := io.ReadAll(resp.Body)
-		t.Fatalf("%s: %s: %s", method, resp.Status, rest)
-	}
-	return bufio.NewReader(resp.Body)
 }
 
 // nextField returns the value of the next such field of a stream.
@@ -79,23 +84,9 @@ func TestLostConnectionsAreResumed(t *testing.T) {
 			t.Errorf("told to come back in %s", retry)
 		}
 		session["Last-Event-ID"] = id
-		if limit == 0 {
-			close(end)
-		}
-		again := stream(t, t.Context(), http.MethodGet, url, "", session)
-		if limit > 0 {
-			close(end)
-		}
-		for {
-			line, err := again.ReadString('\n')
-			if strings.Contains(line, "at last") {
-				break
-			}
-			if err == io.EOF { // it was told to come back once more
-				again = stream(t, t.Context(), http.MethodGet, url, "", session)
-			} else if err != nil {
-				t.Fatalf("limit %s: %q, %v", limit, line, err)
-			}
+		close(end)
+		if again := stream(t, t.Context(), http.MethodGet, url, "", session); !strings.Contains(nextField(t, again, "data"), "at last") {
+			t.Errorf("limit %s: it is not the answer that comes", limit)
 		}
 		cancel()
 		session["Last-Event-ID"] = "nobody_0"
@@ -109,5 +100,41 @@ func TestLostConnectionsAreResumed(t *testing.T) {
 		} else {
 			resp.Body.Close()
 		}
+	}
+}
+
+// A call that was left alone ends with its session, and with the server.
+func TestLeftCallsEnd(t *testing.T) {
+	for _, how := range []string{"the session ends", "the server ends"} {
+		begun, ended := make(chan struct{}), make(chan struct{})
+		h := newHouse(t, nil, handled("test.wait", tool.Reads, func(ctx context.Context, _ *tool.Call) (*tool.Result, error) {
+			close(begun)
+			<-ctx.Done()
+			close(ended)
+			return nil, ctx.Err()
+		}))
+		url := h.http(t, "").URL
+		_, _, header := post(t, url, strings.TrimSpace(strings.ReplaceAll(hello, "VERSION", "2025-11-25")))
+		session := map[string]string{"Mcp-Session-Id": header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version": "2025-11-25"}
+		ctx, cancel := context.WithCancel(t.Context())
+		stream(t, ctx, http.MethodPost, url, callWait, session)
+		<-begun
+		cancel()
+		if how == "the server ends" {
+			if err := h.server.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		} else {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
+			for k, v := range session {
+				req.Header.Set(k, v)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+		}
+		<-ended // or the test hangs
 	}
 }

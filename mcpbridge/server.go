@@ -79,9 +79,10 @@ type ServerOptions struct {
 	// Ended is told when a session has ended, with the origin of its calls.
 	// Nil: nobody is.
 	Ended func(tool.Origin)
-	// StreamLimit is how long a client of a session waits for an answer on one
-	// connection; then it is told to come back for the rest. It concerns
-	// clients of a revision that says how (2025-11-25). 0: as long as it takes.
+	// StreamLimit is how long a client of a session waits for an answer on the
+	// connection of its request; then it is told to come back for the rest, on
+	// a stream that lasts. It concerns clients of a revision that says how
+	// (2025-11-25). 0: as long as it takes.
 	StreamLimit time.Duration
 }
 
@@ -107,6 +108,7 @@ type Server struct {
 	parked   parked
 	handles  handles
 	events   events
+	left     left
 
 	mu        sync.Mutex
 	logs      mcp.LoggingLevel // from which on any client wants logs; "": none does

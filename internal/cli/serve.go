@@ -28,6 +28,7 @@ type serving struct {
 	files       []string
 	most        int
 	idle        time.Duration
+	stream      time.Duration
 }
 
 func (c *cli) serveCommand() *cobra.Command {
@@ -58,8 +59,8 @@ It ends at SIGINT or SIGTERM, when the calls under way have finished.`,
 			if c.appFile != "" {
 				s.files = append([]string{c.appFile}, args...)
 			}
-			if s.most < 0 || s.idle < 0 {
-				return usage("--max-sessions and --session-idle cannot be negative")
+			if s.most < 0 || s.idle < 0 || s.stream < 0 {
+				return usage("--max-sessions, --session-idle and --stream-limit cannot be negative")
 			}
 			return c.serve(cmd.Context(), s)
 		},
@@ -71,6 +72,7 @@ It ends at SIGINT or SIGTERM, when the calls under way have finished.`,
 	fl.StringVar(&s.addr, "addr", daemon.DefaultAddr, "where to listen")
 	fl.StringVar(&s.token, "token", "", "the operator's token, which reaches everything (better in HELVE_TOKEN)")
 	fl.IntVar(&s.most, "max-sessions", mcpbridge.DefaultMaxSessions, "how many sessions clients may have at one time")
+	fl.DurationVar(&s.stream, "stream-limit", 0, "how long a client of revision 2025-11-25 waits on the connection of a call before it is told to come back for the rest; 0: as long as it takes")
 	fl.DurationVar(&s.idle, "session-idle", mcpbridge.DefaultSessionIdle, "after which a session without requests and streams ends")
 	return cmd
 }
@@ -91,7 +93,7 @@ func (c *cli) serve(ctx context.Context, s serving) (err error) {
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
 	d, err := daemon.Listen(daemon.Options{Apps: apps, Addr: s.addr, Token: s.token, Log: c.logger(), Version: version(),
-		Tokens: tokens.NewBook(tokens.In(app.IfThere(kept))), MaxSessions: s.most, SessionIdle: s.idle})
+		Tokens: tokens.NewBook(tokens.In(app.IfThere(kept))), MaxSessions: s.most, SessionIdle: s.idle, StreamLimit: s.stream})
 	if errors.Is(err, daemon.ErrAddr) {
 		return usage("%w", err)
 	}

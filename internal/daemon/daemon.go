@@ -41,6 +41,7 @@ type Options struct {
 
 	MaxSessions int           // at one time; 0: mcpbridge.DefaultMaxSessions
 	SessionIdle time.Duration // after which an unused session ends; 0: mcpbridge.DefaultSessionIdle
+	StreamLimit time.Duration // see mcpbridge.ServerOptions
 }
 
 // A Daemon listens for clients of apps.
@@ -67,7 +68,7 @@ func Listen(o Options) (*Daemon, error) {
 			return nil, fmt.Errorf("two apps have the app_id %q; give one of them another", id)
 		}
 		seen[id] = true
-		d.hosts = append(d.hosts, &host{id: id, live: l, o: MCPOptions{Limits: limits, Log: o.Log, Version: o.Version, Caller: callerOf}})
+		d.hosts = append(d.hosts, &host{id: id, live: l, o: MCPOptions{Limits: limits, StreamLimit: o.StreamLimit, Log: o.Log, Version: o.Version, Caller: callerOf}})
 	}
 	open, err := isLoopback(o.Addr)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/inject"
@@ -151,6 +152,8 @@ type MCPOptions struct {
 	Caller  func(*http.Request) mcpbridge.Caller
 	Log     *slog.Logger
 	Version string
+
+	StreamLimit time.Duration // see mcpbridge.ServerOptions
 }
 
 // MCP returns the app as an MCP server.
@@ -170,6 +173,7 @@ func MCP(l *app.Live, o MCPOptions) *mcpbridge.Server {
 		Shows:           func(from tool.Origin, server string) bool { return mcpbridge.Shown(l.App().Visible, from, server) },
 		Caller:          o.Caller,
 		Limits:          o.Limits,
+		StreamLimit:     o.StreamLimit,
 		SessionsPerUser: func() int { return l.App().SessionsPerUser() },
 		Record:          func(c *tool.Call, err error) error { return l.App().Record(c, err) },
 		Ended: func(from tool.Origin) {
