@@ -75,7 +75,7 @@ func TestTasksOfServersAreAwaited(t *testing.T) {
 	if got := <-answer; got != "done at last<nil>" {
 		t.Errorf("answered %q", got)
 	}
-	if got := text(call(t, old, "mcp.inner.mcp__asking__multi_input", nil)); !strings.Contains(got, "first: accept map[name:first?]. second: accept map[name:second?]") {
+	if got := text(call(t, old, "mcp.inner.mcp__asking__multi_input", nil)); !strings.Contains(got, "first: accept map[name:inner asks: asking asks: first?]. second: accept map[name:inner asks: asking asks: second?]") {
 		t.Errorf("what asks answered %q", got)
 	}
 	if res := call(t, old, "mcp.inner.test__fail", nil); !res.IsError || !strings.Contains(text(res), "the printer is on fire") {

@@ -422,7 +422,7 @@ func TestTasksAsk(t *testing.T) {
 			t.Errorf("with the answer: %s", a.raw)
 		}
 	}
-	if a := overHTTP(t, web, "ann", knowsTasks).send("tools/call", `"name":"mcp__old__get_name"`); !strings.Contains(a.raw, "does not say that it can") {
+	if a := overHTTP(t, web, "ann", knowsTasks).send("tools/call", `"name":"mcp__old__get_name"`); !strings.Contains(a.raw, "it does not support elicitation") {
 		t.Errorf("a client that cannot be asked: %s", a.raw)
 	}
 }
