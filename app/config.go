@@ -215,7 +215,7 @@ type MCPServer struct {
 	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
 	Timeout     int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
 	Asks        string              `json:"asks,omitempty" enum:"all,elicitation,sampling,none" default:"\"all\"" jsonschema:"what it may ask the clients that call it: their users (elicitation), their models (sampling)"`
-	Roots       string              `json:"roots,omitempty" enum:"workspace,client,none" jsonschema:"the folders that it is told to work in: the root, those of the calling client, or none; the root for a server that is run and none for others, if left out"`
+	Roots       string              `json:"roots,omitempty" enum:"workspace,client,none" jsonschema:"the folders that it is told to work in, which many servers take in place of those in their arguments: the root, those of the calling client, or none; none if left out"`
 	Overrides   map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`
 	Middleware  json.RawMessage     `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls of its tools: name, {name: settings}, or {name, config, enabled}"`
 }

@@ -51,10 +51,9 @@ type Roots string
 
 // The values of Roots.
 const (
-	RootsDefault   Roots = "" // RootsWorkspace for a server that is run, RootsNone for others: a path tells who its owner is
+	RootsNone      Roots = "none" // "" is the same: servers take them in place of the folders that their operator named
 	RootsWorkspace Roots = "workspace"
-	RootsClient    Roots = "client" // what the calling client says, if it can; else as by default
-	RootsNone      Roots = "none"
+	RootsClient    Roots = "client" // what the calling client says, if it can
 )
 
 // An asker asks the client that made a call.
@@ -197,8 +196,7 @@ func (s *upstream) answers(ctx context.Context, a *asker, asked mcp.InputRequest
 
 // ownRoots are the folders that the server is told by ourselves.
 func (s *upstream) ownRoots() []*mcp.Root {
-	tells := s.Roots == RootsWorkspace || s.Roots != RootsNone && s.URL == ""
-	if !tells || s.o.Root == "" {
+	if s.Roots != RootsWorkspace || s.o.Root == "" {
 		return []*mcp.Root{}
 	}
 	path := filepath.ToSlash(s.o.Root)

@@ -211,7 +211,10 @@ func isQuestion(method string) bool {
 
 // asks adds to a client what it says that it can answer.
 func (s *upstream) asks(l *link, o *mcp.ClientOptions) *mcp.ClientOptions {
-	o.Capabilities = &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}, Extensions: map[string]any{tasksExtension: map[string]any{}}}
+	o.Capabilities = &mcp.ClientCapabilities{Extensions: map[string]any{tasksExtension: map[string]any{}}}
+	if s.Roots == RootsWorkspace || s.Roots == RootsClient {
+		o.Capabilities.RootsV2 = &mcp.RootCapabilities{}
+	}
 	if s.Asks == AsksAll || s.Asks == AsksElicitation {
 		o.Capabilities.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
 		o.ElicitationCompleteHandler = func(ctx context.Context, r *mcp.ElicitationCompleteNotificationRequest) { l.completed(ctx, r.Params) }
