@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/helve-ai/helve/approval"
 	"github.com/helve-ai/helve/audit"
 	"github.com/helve-ai/helve/checkpoint"
 	"github.com/helve-ai/helve/credentials"
@@ -79,6 +80,7 @@ type App struct {
 	Sandbox *sandbox.Runner
 
 	Checkpoints *checkpoint.Keeper
+	Approvals   *approval.Table // the calls that wait for an approval
 
 	whole store.Store
 	reg   tool.Registry
@@ -123,7 +125,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openRoot, a.openStore, a.openCheckpoints, a.openAudit, a.openPipeline, a.openModules, a.openUpstreams} {
+	for _, step := range []func(context.Context) error{a.openRoot, a.openStore, a.openCheckpoints, a.openApprovals, a.openAudit, a.openPipeline, a.openModules, a.openUpstreams} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -217,7 +219,7 @@ func (a *App) openPipeline(context.Context) error {
 	}
 	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
 		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Root: a.Root, Egress: policy,
-		Policies: []guard.Policy{rules.Judge}, Approver: a.opts.Approver,
+		Policies: []guard.Policy{rules.Judge}, Approver: a.approver(),
 		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
 		Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
 		Limiter: a.limiter(), Middleware: middleware, Changes: a.changes,
@@ -425,7 +427,7 @@ func (a *App) EndSession(ctx context.Context, from tool.Origin) error {
 	if l, ok := a.whole.(*lazyStore); ok && !l.opened() {
 		return nil // nothing was kept
 	}
-	return guard.Forget(ctx, store.Sub(a.Store, "results"), from)
+	return errors.Join(guard.Forget(ctx, store.Sub(a.Store, "results"), from), a.Approvals.EndSession(ctx, approval.OwnerOf(from)))
 }
 
 // Record writes a call to the audit that does not go through the pipeline,

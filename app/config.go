@@ -172,6 +172,7 @@ type Capabilities struct {
 	Hidden          []Rule               `json:"hidden,omitempty" jsonschema:"what agents do not see and cannot call"`
 	HiddenModules   []string             `json:"hidden_modules,omitempty" jsonschema:"modules whose tools agents do not see and cannot call"`
 	ApprovalTimeout int                  `json:"approval_timeout,omitempty" default:"300" min:"30" max:"3600" jsonschema:"seconds after which a question that nobody answered is a no"`
+	ApprovalWait    string               `json:"approval_wait,omitempty" enum:"attached,always" default:"\"attached\"" jsonschema:"whether a question waits although nobody is there to answer it; if not, it is a no at once"`
 	RateLimits      map[string]RateLimit `json:"rate_limits,omitempty" jsonschema:"calls per minute, or {calls, window, per}, by module.action, module, glob or *"`
 	Budgets         Budgets              `json:"budgets,omitzero" jsonschema:"how many calls may cost money; what is not declared is denied"`
 }
@@ -256,6 +257,8 @@ type Security struct {
 	Taint       string   `json:"taint,omitempty" enum:"off,warn,enforce" default:"\"warn\"" jsonschema:"what follows from content that came from outside"`
 	Credentials string   `json:"credentials,omitempty" enum:"auto,keyring,file" default:"\"auto\"" jsonschema:"where the key to secrets and logins is: in the system's keyring, in a file of the user, or where there is one"`
 	AllowHosts  []string `json:"allow_hosts,omitempty" jsonschema:"host:port of private services that tools may reach all the same"`
+
+	ApproveByClient *bool `json:"approve_by_client,omitempty" jsonschema:"whether the person at the MCP client that made a call may approve it there; they may if it is left out"`
 }
 
 // Dev holds skills, variables and included files.

@@ -58,7 +58,7 @@ func TestDefaults(t *testing.T) {
 		Context:     app.Context{OutputReserved: 4096, Strategy: "summarize", KeepRecent: 10, CompressionTrigger: 0.75},
 		Checkpoints: app.Checkpoints{MaxFile: 256 << 20, MaxCall: 1 << 30, OverLimit: "refuse", MaxSnapshot: 256 << 20, MaxTotal: 5 << 30, MaxAge: 30},
 		LongCalls:   app.LongCalls{After: 10, Keep: 3600, Report: 5}})
-	equal(t, "capabilities", c.Tools.Capabilities, app.Capabilities{DefaultPolicy: "approve", MaxRiskLevel: "medium", ApprovalTimeout: 300, Budgets: app.Budgets{PerTask: 1}})
+	equal(t, "capabilities", c.Tools.Capabilities, app.Capabilities{DefaultPolicy: "approve", MaxRiskLevel: "medium", ApprovalTimeout: 300, ApprovalWait: "attached", Budgets: app.Budgets{PerTask: 1}})
 	equal(t, "security", c.Security, app.Security{Sandbox: "require", Taint: "warn", Credentials: "auto"})
 	if c.SchemaVersion != 2 || c.Tools.Modules != nil {
 		t.Errorf("version %d, modules %v", c.SchemaVersion, c.Tools.Modules)

@@ -22,8 +22,13 @@ type Question struct {
 // An Answer is what an approver says. The zero Answer is a denial.
 type Answer struct {
 	Approved bool
-	By       string // who answered
+	By       string // who answered, and how
 	Feedback string // for the model, with a denial
+
+	// Args, with an approval, are to be used in place of the call's. The call is
+	// judged anew with them, and may be refused. What is redacted in them as it
+	// was shown stays as it is. Nil: the call's.
+	Args json.RawMessage
 }
 
 // An Approver answers questions about calls. An error is a denial.
@@ -40,9 +45,21 @@ func Approval(approve Approver, redact *Redactor) pipeline.Stage {
 				if len(c.Trail.Asked) == 0 {
 					return next(ctx, c)
 				}
+				again := amendmentOf(ctx, c)
+				if again != nil && again.args != nil {
+					c.Trail.Decision, c.Trail.Stage, c.Trail.Approver = tool.Allow, name, again.by
+					return next(ctx, c)
+				}
 				a, err := ask(ctx, approve, redact, c)
+				if err == nil && a.Args != nil {
+					err = again.with(a, redact, c)
+				}
 				if err != nil {
+					c.Trail.Approver = a.By
 					return nil, c.Trail.Deny(name, err)
+				}
+				if a.Args != nil {
+					return nil, errAmended
 				}
 				c.Trail.Decision, c.Trail.Stage, c.Trail.Approver = tool.Allow, name, a.By
 				return next(ctx, c)
@@ -70,8 +87,12 @@ func ask(ctx context.Context, approve Approver, redact *Redactor, c *tool.Call) 
 		return Answer{}, tool.Errorf(tool.CodeDenied,
 			"%s needs an approval (%s), and no approver is attached; the operator can run it with `helve tools call`, or grant it in the app file under tools.capabilities.grant", c.Name, why)
 	}
+	defer hold(ctx)()
 	a, err := approve(ctx, Question{Call: c, Args: redact.Call(c), Reasons: c.Trail.Asked, Diff: preview(ctx, redact, c)})
+	var refused *tool.Error
 	switch {
+	case errors.As(err, &refused):
+		return a, refused
 	case errors.Is(err, context.DeadlineExceeded):
 		return a, tool.Errorf(tool.CodeApprovalLate, "nobody approved %s in time (%s)", c.Name, why)
 	case err != nil:

@@ -68,6 +68,7 @@ func Standard(o Options) []pipeline.Stage {
 		Redact(o.Redactor),
 		Output(),
 		// on the way in
+		Amend(o.Redactor),
 		Resolve(o.Tools, o.Visible, o.Suggest),
 		Visible(o.Visible),
 		Rewrite(o.Middleware),

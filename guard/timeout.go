@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/helve-ai/helve/pipeline"
@@ -27,7 +28,7 @@ func Timeout(d time.Duration) pipeline.Stage {
 				if c.Tool != nil && c.Tool.Timeout > 0 {
 					limit = c.Tool.Timeout
 				}
-				ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
+				ctx, cancel := within(ctx, c, limit)
 				defer cancel()
 				if c.Tool != nil && c.Tool.HeedsContext {
 					return settle(ctx, c, limit)(next(ctx, c))
@@ -35,6 +36,70 @@ func Timeout(d time.Duration) pipeline.Stage {
 				return await(ctx, c, next, limit)
 			}
 		},
+	}
+}
+
+// within bounds a call. The time of a tool that makes calls stands still while
+// one of these waits for an approval.
+func within(ctx context.Context, c *tool.Call, limit time.Duration) (context.Context, context.CancelFunc) {
+	if c.Tool == nil || c.Tool.Targets == nil {
+		return context.WithTimeoutCause(ctx, limit, errTooLong)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	k := &clock{outer: clockOf(ctx), left: limit, began: time.Now()}
+	k.timer = time.AfterFunc(limit, func() { cancel(errTooLong) })
+	return context.WithValue(ctx, clockKey{}, k), func() {
+		k.timer.Stop()
+		cancel(nil)
+	}
+}
+
+// A clock is the time that is left to a call.
+type clock struct {
+	outer *clock // of the call that makes this one
+
+	mu    sync.Mutex
+	timer *time.Timer
+	left  time.Duration // when it last began
+	began time.Time
+	held  int // by how many
+}
+
+type clockKey struct{}
+
+func clockOf(ctx context.Context) *clock {
+	k, _ := ctx.Value(clockKey{}).(*clock)
+	return k
+}
+
+// hold stops the clocks of the calls that wait for this one, until release.
+func hold(ctx context.Context) (release func()) {
+	var all []*clock
+	for k := clockOf(ctx); k != nil; k = k.outer {
+		k.stop()
+		all = append(all, k)
+	}
+	return func() {
+		for _, k := range all {
+			k.goOn()
+		}
+	}
+}
+
+func (k *clock) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held++; k.held == 1 && k.timer.Stop() {
+		k.left -= time.Since(k.began)
+	}
+}
+
+func (k *clock) goOn() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held--; k.held == 0 {
+		k.began = time.Now()
+		k.timer.Reset(max(k.left, 0))
 	}
 }
 

@@ -222,6 +222,7 @@ type line struct {
 	Seq                                          uint64
 	Tool, Kind, Session, User, Agent, App        string
 	Call, Parent, Decision, Stage, Reason, Error string
+	Approver                                     string
 	Via                                          []string
 	Args                                         json.RawMessage
 }

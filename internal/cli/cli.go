@@ -155,7 +155,7 @@ client that you have.`,
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.MarkPersistentFlagFilename("app", "yaml", "yml")
 	root.MarkPersistentFlagDirname("root")
-	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.tokensCommand(), c.importCommand(), c.secretsCommand(), c.loginCommand(), c.logoutCommand(), c.toolsCommand(), c.upstreamsCommand(), c.appCommand(), c.policyCommand(),
+	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.tokensCommand(), c.importCommand(), c.secretsCommand(), c.loginCommand(), c.logoutCommand(), c.toolsCommand(), c.upstreamsCommand(), c.appCommand(), c.policyCommand(), c.approvalsCommand(),
 		c.auditCommand(), c.costCommand(), c.ledgerCommand(), c.checkpointsCommand(), c.undoCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand(), c.watchCommand(), c.confineCommand())
 	return root
 }
