@@ -508,6 +508,11 @@ func (t *Table) Attend(ctx context.Context) error {
 	return nil
 }
 
+// AttendFor says that a watcher of that name is there for a while from now on.
+func (t *Table) AttendFor(ctx context.Context, name string, d time.Duration) error {
+	return t.store.Update(ctx, func(w store.Writer) error { return watchers.Put(w, name, time.Now().Add(d).UTC()) })
+}
+
 // Attended reports whether somebody watches for questions.
 func (t *Table) Attended(ctx context.Context) (is bool, err error) {
 	now := time.Now()

@@ -3,15 +3,120 @@ package mcpbridge
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/approval"
 )
 
 // CanApprove reports whether the person at the client that makes a call can be
 // asked about it.
-func CanApprove(ctx context.Context) bool { return false }
+func CanApprove(ctx context.Context) bool {
+	a := askerOf(ctx)
+	return a != nil && a.can(&mcp.ElicitParams{}) == nil && (a.long != nil || a.turn != nil || a.version < firstStateless)
+}
 
-// Approve asks the person at the client that makes a call.
+// Approve asks the person at the client that makes a call whether it may run:
+// by a form that the client shows, never by anything in the call itself. What
+// is not a clear yes is a denial. The error says that there was no answer.
 func Approve(ctx context.Context, q approval.Question) (approval.Answer, error) {
-	return approval.Answer{}, errors.New("the client cannot be asked")
+	a := askerOf(ctx)
+	if !CanApprove(ctx) {
+		return approval.Answer{}, errors.New("the client cannot be asked")
+	}
+	got, err := a.approve(ctx, "approval-"+q.ID, approvalForm(q))
+	var refused *jsonrpc.Error
+	switch {
+	case ctx.Err() != nil:
+		return approval.Answer{}, context.Cause(ctx)
+	case errors.As(err, &refused) || errors.Is(err, errStopping):
+		return approval.Answer{}, err
+	case err != nil:
+		return approval.Answer{Feedback: "the client's answer was none: " + err.Error()}, nil
+	}
+	return decided(got), nil
+}
+
+// approve asks once, in the way that the client can be asked.
+func (a *asker) approve(ctx context.Context, id string, form *mcp.ElicitParams) (mcp.InputResponse, error) {
+	switch {
+	case a.long != nil:
+		return a.long.ask(ctx, form)
+	case a.turn != nil:
+		a.turn.asking.Lock()
+		defer a.turn.asking.Unlock()
+		got, err := a.turn.round(ctx, mcp.InputRequestMap{id: form})
+		return got[id], err
+	}
+	return a.session.Elicit(ctx, form)
+}
+
+// decided reads what a person entered into the form.
+func decided(got mcp.InputResponse) approval.Answer {
+	r, _ := got.(*mcp.ElicitResult)
+	if r == nil {
+		return approval.Answer{Feedback: "the client came back without an answer"}
+	}
+	feedback, _ := r.Content["feedback"].(string)
+	feedback = strings.TrimSpace(cutText(printable(feedback), maxFeedback))
+	switch {
+	case r.Action == "accept" && r.Content["decision"] == "approve":
+		return approval.Answer{Approve: true}
+	case r.Action == "accept" && r.Content["decision"] == "deny":
+		return approval.Answer{Feedback: feedback}
+	case r.Action == "decline":
+		return approval.Answer{Feedback: "the user declined"}
+	case r.Action == "cancel":
+		return approval.Answer{Feedback: "the user did not answer"}
+	}
+	return approval.Answer{Feedback: "the client's answer was not understood"}
+}
+
+// How much of a question a client is shown, and what is taken of feedback, in bytes.
+const (
+	maxShownArgs = 4000
+	maxShownDiff = 12000
+	maxFeedback  = 2000
+)
+
+// approvalForm is the question as clients show it.
+func approvalForm(q approval.Question) *mcp.ElicitParams {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s wants to run", q.Tool)
+	if len(q.Via) > 0 {
+		fmt.Fprintf(&b, " (called by %s)", strings.Join(q.Via, " → "))
+	}
+	fmt.Fprintf(&b, " with\n%s\n", cutText(string(q.Args), maxShownArgs))
+	for _, r := range q.Reasons {
+		fmt.Fprintf(&b, "It is asked because %s.\n", r)
+	}
+	if q.Diff != "" {
+		fmt.Fprintf(&b, "It would change:\n%s", cutText(q.Diff, maxShownDiff))
+	}
+	return &mcp.ElicitParams{
+		Mode: "form", Message: printable(b.String()), Meta: mcp.Meta{"helve/approval": q.ID},
+		RequestedSchema: map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"decision": map[string]any{"type": "string", "enum": []any{"approve", "deny"}, "title": "Run it?"},
+				"feedback": map[string]any{"type": "string", "title": "With a denial: what the model is told"},
+			},
+			"required": []any{"decision"},
+		},
+	}
+}
+
+// cutText cuts a text at a rune, and says so.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + fmt.Sprintf("… [%d bytes more; helve approvals show has them]", len(s)-most)
 }

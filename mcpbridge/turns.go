@@ -232,6 +232,9 @@ func (e *endpoint) inTurns(ctx context.Context, req fromClient, r *turnRequest) 
 		case out := <-t.result: // it has not waited for so long
 			t.cancel()
 			return out.res, out.err
+		case asked := <-t.asked: // somebody else has answered, and there is another question
+			defer context.AfterFunc(ctx, t.cancel)()
+			return e.parkTurn(t, asked)
 		case <-ctx.Done():
 		}
 	} else {
@@ -243,13 +246,18 @@ func (e *endpoint) inTurns(ctx context.Context, req fromClient, r *turnRequest) 
 		t.cancel()
 		return out.res, out.err
 	case asked := <-t.asked:
-		state, err := e.s.turns.put(t)
-		if err != nil {
-			t.cancel()
-			return nil, err
-		}
-		return &askingResult{ResultType: inputRequired, State: state, Requests: asked}, nil
+		return e.parkTurn(t, asked)
 	}
+}
+
+// parkTurn lets a call wait for its client to come back with answers.
+func (e *endpoint) parkTurn(t *turn, asked mcp.InputRequestMap) (mcp.Result, error) {
+	state, err := e.s.turns.put(t)
+	if err != nil {
+		t.cancel()
+		return nil, err
+	}
+	return &askingResult{ResultType: inputRequired, State: state, Requests: asked}, nil
 }
 
 // beginTurn begins a call that outlives its request, but not the server.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -275,5 +278,346 @@ func TestTwoApprovers(t *testing.T) {
 	yes, no := approve.ProcessState.ExitCode() == 0, deny.ProcessState.ExitCode() == 0
 	if r := <-got; yes == no || yes == r.IsError || yes != exists(filepath.Join(dir, "docs/a.md")) {
 		t.Errorf("approved %v, denied %v: %+v", yes, no, r)
+	}
+}
+
+// answering is a client whose person answers every question alike.
+func answering(r *mcp.ElicitResult, seen chan<- *mcp.ElicitParams) *mcp.ClientOptions {
+	return &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		seen <- q.Params
+		return r, nil
+	}}
+}
+
+// The person at the client that made a call may approve it there, whatever
+// revision the client speaks; what is no clear yes is a no.
+func TestApprovalsByTheClient(t *testing.T) {
+	dir := folder(t, "app.yaml", strings.Replace(asking, "always", "attached", 1), "docs/a.md", "old\n")
+	d := serve(t, dir, "--app", "app.yaml")
+	write := object{"path": "docs/a.md", "content": "new\n"}
+	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		for name, test := range map[string]struct {
+			answer *mcp.ElicitResult
+			text   string // of the denial; "": it is approved
+		}{
+			"approve":           {&mcp.ElicitResult{Action: "accept", Content: object{"decision": "approve"}}, ""},
+			"deny":              {&mcp.ElicitResult{Action: "accept", Content: object{"decision": "deny", "feedback": "in French"}}, "in French"},
+			"decline":           {&mcp.ElicitResult{Action: "decline"}, "declined"},
+			"cancel":            {&mcp.ElicitResult{Action: "cancel"}, "did not answer"},
+			"accept of nothing": {&mcp.ElicitResult{Action: "accept"}, "answer was"},
+			"something else":    {&mcp.ElicitResult{Action: "accept", Content: object{"decision": "yes, all"}}, "not approved"},
+		} {
+			if version == "2026-07-28" && name == "something else" {
+				continue // the library's client does not send it: see TestApprovalsInTurns
+			}
+			t.Run(version+"/"+name, func(t *testing.T) {
+				seen := make(chan *mcp.ElicitParams, 8)
+				s, err := dialVersion(t, d.URL+"/mcp", version, answering(test.answer, seen))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := call(t, s, "filesystem.write", write)
+				if test.text == "" && r.IsError || test.text != "" && (r.Code != "approval_denied" || !strings.Contains(r.Text, test.text)) {
+					t.Errorf("replied %+v", r)
+				}
+				if q := <-seen; len(seen) != 0 || !strings.Contains(q.Message, "docs/a.md") || !strings.Contains(q.Message, "docs/**") {
+					t.Errorf("asked %q, and %d times more", q.Message, len(seen))
+				}
+			})
+		}
+	}
+	if lines := audited(t, dir, "--app", "app.yaml", "--tool", "filesystem.write"); len(lines) != 17 || !strings.Contains(lines[0].Approver, "through the MCP client tester") {
+		t.Errorf("%d on record: %+v", len(lines), lines[0])
+	}
+}
+
+// A raw is an answer to a call, as it is sent.
+type raw struct {
+	Result struct {
+		Type     string         `json:"resultType"`
+		State    string         `json:"requestState"`
+		Requests map[string]any `json:"inputRequests"`
+		IsError  bool           `json:"isError"`
+		Content  []struct{ Text string }
+	} `json:"result"`
+	Error *struct{ Message string } `json:"error"`
+}
+
+// inTurns sends a call as a client of revision 2026-07-28 that can be asked.
+func (d *daemon) inTurns(t testing.TB, client string, params object) (a raw) {
+	t.Helper()
+	params["name"] = "filesystem.write"
+	params["_meta"] = object{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": object{"name": client, "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": object{"elicitation": object{}}}
+	body, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := post(t, d.URL+"/mcp", string(body), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "filesystem.write")
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return a
+}
+
+// Answers of clients that call again count for the call that was asked about
+// only, and only if they are clear; arguments never do.
+func TestApprovalsInTurns(t *testing.T) {
+	dir := folder(t, "app.yaml", strings.Replace(asking, "always", "attached", 1))
+	d := serve(t, dir, "--app", "app.yaml")
+	args := func() object { return object{"path": "docs/a.md", "content": "x"} }
+	yes := object{"action": "accept", "content": object{"decision": "approve"}}
+	begin := func() (state, id string) {
+		t.Helper()
+		a := d.inTurns(t, "tester", object{"arguments": args()})
+		if a.Result.Type != "input_required" || a.Result.State == "" || len(a.Result.Requests) != 1 {
+			t.Fatalf("asked %+v", a)
+		}
+		for id = range a.Result.Requests {
+		}
+		return a.Result.State, id
+	}
+	state, id := begin()
+	for name, a := range map[string]raw{
+		"another client":  d.inTurns(t, "stranger", object{"arguments": args(), "requestState": state, "inputResponses": object{id: yes}}),
+		"other arguments": d.inTurns(t, "tester", object{"arguments": object{"path": "docs/b.md", "content": "x"}, "requestState": state, "inputResponses": object{id: yes}}),
+		"another state":   d.inTurns(t, "tester", object{"arguments": args(), "requestState": state + "x", "inputResponses": object{id: yes}}),
+	} {
+		if a.Error == nil {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	// Answers that come with the call itself, or within its arguments, answer nothing.
+	early := d.inTurns(t, "tester", object{"arguments": args(), "inputResponses": object{id: yes, "question": yes}})
+	if early.Result.Type != "input_required" {
+		t.Errorf("answered in advance: %+v", early)
+	}
+	within := args()
+	within["requestState"], within["inputResponses"] = state, object{id: yes}
+	if a := d.inTurns(t, "tester", object{"arguments": within}); !a.Result.IsError {
+		t.Errorf("answered by arguments: %+v", a)
+	}
+	if exists(filepath.Join(dir, "docs")) {
+		t.Fatal("the call has run")
+	}
+	for name, answers := range map[string]object{
+		"none":           {},
+		"of another":     {"approval-other": yes},
+		"a word":         {id: object{"action": "accept", "content": object{"decision": "yes, all"}}},
+		"no content":     {id: object{"action": "accept"}},
+		"another action": {id: object{"action": "approve", "content": object{"decision": "approve"}}},
+		"a decline":      {id: object{"action": "decline", "content": object{"decision": "approve"}}},
+	} {
+		mine := object{}
+		for k, v := range answers {
+			mine[k] = v
+		}
+		s, own := begin()
+		if v, ok := mine[id]; ok {
+			delete(mine, id)
+			mine[own] = v
+		}
+		a := d.inTurns(t, "tester", object{"arguments": args(), "requestState": s, "inputResponses": mine})
+		if a.Error == nil && (!a.Result.IsError || !strings.Contains(a.Result.Content[0].Text, "approval_denied")) || exists(filepath.Join(dir, "docs")) {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	a := d.inTurns(t, "tester", object{"arguments": args(), "requestState": state, "inputResponses": object{id: yes}})
+	if a.Result.IsError || a.Error != nil || !exists(filepath.Join(dir, "docs/a.md")) {
+		t.Errorf("approved: %+v", a)
+	}
+	if a := d.inTurns(t, "tester", object{"arguments": args(), "requestState": state, "inputResponses": object{id: yes}}); a.Error == nil {
+		t.Errorf("approved twice: %+v", a)
+	}
+}
+
+// Without the app's leave clients approve nothing.
+func TestApprovalsNotByTheClient(t *testing.T) {
+	dir := folder(t, "app.yaml", strings.Replace(asking, "always", "attached", 1)+"security: {approve_by_client: false}\n")
+	d := serve(t, dir, "--app", "app.yaml")
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		seen := make(chan *mcp.ElicitParams, 8)
+		s, err := dialVersion(t, d.URL+"/mcp", version, answering(&mcp.ElicitResult{Action: "accept", Content: object{"decision": "approve"}}, seen))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := call(t, s, "filesystem.write", object{"path": "docs/a.md", "content": "x"})
+		if r.Code != "approval_denied" || !strings.Contains(r.Text, "approve_by_client") || len(seen) > 0 || exists(filepath.Join(dir, "docs")) {
+			t.Errorf("%s: asked %d times, replied %+v", version, len(seen), r)
+		}
+	}
+}
+
+// While a client thinks about a question, another may answer it; the client
+// learns the result, or what is asked next.
+func TestTheFirstOfManyApprovers(t *testing.T) {
+	dir := folder(t, "app.yaml", asking)
+	d := serve(t, dir, "--app", "app.yaml")
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			think, seen := make(chan struct{}), make(chan string, 8)
+			s, err := dialVersion(t, d.URL+"/mcp", version, &mcp.ClientOptions{ElicitationHandler: func(ctx context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				seen <- q.Params.Message
+				select {
+				case <-think:
+				case <-ctx.Done():
+				}
+				return &mcp.ElicitResult{Action: "accept", Content: object{"decision": "deny"}}, nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := "docs/" + version
+			got := inBackground(t, s, "run_parallel", object{"actions": []object{
+				{"name": "filesystem.write", "params": object{"path": file + ".1", "content": "x"}},
+				{"name": "filesystem.write", "params": object{"path": file + ".2", "content": "x"}},
+			}})
+			asked, yes, no := <-seen, file+".1", file+".2"
+			if strings.Contains(asked, no) {
+				yes, no = no, yes
+			}
+			var q waiting
+			eventually(t, func() bool { // both wait
+				all := waitingIn(t, dir, "--app", "app.yaml")
+				for _, one := range all {
+					if strings.Contains(string(one.Args), yes) {
+						q = one
+					}
+				}
+				return len(all) == 2
+			})
+			must(t, dir, "approvals", "approve", q.ID, "--app", "app.yaml")
+			eventually(t, func() bool { return exists(filepath.Join(dir, yes)) })
+			close(think)
+			if r := <-got; !strings.Contains(r.Text, "approval_denied") || exists(filepath.Join(dir, no)) {
+				t.Errorf("replied %+v", r)
+			}
+		})
+	}
+}
+
+// send sends JSON with a token and returns the status and the body.
+func send(t testing.TB, method, url, body, token string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(data)
+}
+
+func TestApprovalsOverTheAPI(t *testing.T) {
+	dir := folder(t, "app.yaml", strings.Replace(asking, "always", "attached", 1), "docs/a.md", "old\n")
+	const boss = "the-operators-own-token"
+	d := serveEnv(t, dir, []string{"HELVE_TOKEN=" + boss}, "--app", "app.yaml")
+	ci := token(t, dir, "--name", "ci", "--app", "app.yaml")
+	at := d.URL + "/api/approvals"
+	var s *mcp.ClientSession
+	eventually(t, func() (ok bool) {
+		var err error
+		s, err = d.as(t, ci, "/mcp", "tester", "")
+		return err == nil
+	})
+	// A listener counts as there.
+	type list struct{ Questions []waiting }
+	listened := make(chan list, 1)
+	go func() {
+		_, body := send(t, "GET", at+"?wait=60", "", boss)
+		var l list
+		if err := json.Unmarshal([]byte(body), &l); err != nil {
+			t.Errorf("%v: %s", err, body)
+		}
+		listened <- l
+	}()
+	write := object{"path": "docs/a.md", "content": "new\n"}
+	var got <-chan reply
+	eventually(t, func() bool { // until the listener is there
+		got = inBackground(t, s, "filesystem.write", write)
+		select {
+		case <-got:
+			return false
+		case l := <-listened:
+			listened <- l
+			return true
+		}
+	})
+	l := <-listened
+	if len(l.Questions) != 1 || !strings.Contains(l.Questions[0].Diff, "+new") {
+		t.Fatalf("listed %+v", l)
+	}
+	one := at + "/" + l.Questions[0].ID
+	const yes = `{"answer":"approve"}`
+	for name, test := range map[string]struct {
+		method, url, body, token string
+		header                   []string
+		status                   int
+	}{
+		"no token":           {"POST", one, yes, "", nil, 401},
+		"a wrong one":        {"POST", one, yes, "hlv_wrong", nil, 401},
+		"a client's":         {"POST", one, yes, ci, nil, 403},
+		"a client's list":    {"GET", at, "", ci, nil, 403},
+		"a client's look":    {"GET", one, "", ci, nil, 403},
+		"a foreign page":     {"POST", one, yes, boss, []string{"Origin", "https://example.com", "Sec-Fetch-Site", "cross-site"}, 403},
+		"a form":             {"POST", one, yes, boss, []string{"Content-Type", "text/plain"}, 415},
+		"an unknown id":      {"POST", at + "/nothing", yes, boss, nil, 404},
+		"an unknown answer":  {"POST", one, `{"answer":"yes"}`, boss, nil, 400},
+		"an unknown field":   {"POST", one, `{"answer":"approve","force":true}`, boss, nil, 400},
+		"no JSON":            {"POST", one, `approve`, boss, nil, 400},
+		"two answers":        {"POST", one, yes + yes, boss, nil, 400},
+		"bad arguments":      {"POST", one, `{"answer":"approve","args":[]}`, boss, nil, 400},
+		"edits of a denial":  {"POST", one, `{"answer":"deny","args":{}}`, boss, nil, 400},
+		"another method":     {"PUT", one, yes, boss, nil, 405},
+		"the operator looks": {"GET", one, "", boss, nil, 200},
+	} {
+		if status, body := send(t, test.method, test.url, test.body, test.token, test.header...); status != test.status {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+	if status, body := send(t, "POST", one, yes, boss); status != 200 || !strings.Contains(body, `"approved"`) {
+		t.Errorf("answered: %d %s", status, body)
+	}
+	if r := <-got; r.IsError || read(t, filepath.Join(dir, "docs/a.md")) != "new\n" {
+		t.Errorf("approved: %+v", r)
+	}
+	if status, body := send(t, "POST", one, `{"answer":"deny"}`, boss); status != 409 || !strings.Contains(body, "over the API") {
+		t.Errorf("a second answer: %d %s", status, body)
+	}
+}
+
+// Without tokens the API is the local operator's, and no page's.
+func TestApprovalsOverTheAPIWithoutTokens(t *testing.T) {
+	dir := folder(t, "app.yaml", asking)
+	d := serve(t, dir, "--app", "app.yaml")
+	got := inBackground(t, d.connect(t, "/mcp"), "filesystem.write", object{"path": "docs/a.md", "content": "x"})
+	q := asked(t, dir, "--app", "app.yaml")
+	one := d.URL + "/api/approvals/" + q.ID
+	for _, foreign := range [][]string{{"Origin", "https://example.com"}, {"Sec-Fetch-Site", "cross-site"}} {
+		if status, body := send(t, "POST", one, `{"answer":"approve"}`, "", foreign...); status != 403 {
+			t.Errorf("%v: %d %s", foreign, status, body)
+		}
+	}
+	if status, body := send(t, "POST", one, `{"answer":"deny","feedback":"not now"}`, ""); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if r := <-got; r.Code != "approval_denied" || !strings.Contains(r.Text, "not now") {
+		t.Errorf("denied: %+v", r)
 	}
 }

@@ -51,6 +51,7 @@ type Daemon struct {
 	gate     *gate
 	hosts    []*host
 	server   *http.Server
+	ending   chan struct{} // closed when no more is waited for
 }
 
 // Listen opens the daemon's address. Addresses other than loopback need a
@@ -59,7 +60,7 @@ func Listen(o Options) (*Daemon, error) {
 	if o.Addr == "" {
 		o.Addr = DefaultAddr
 	}
-	d := &Daemon{o: o}
+	d := &Daemon{o: o, ending: make(chan struct{})}
 	limits := &mcpbridge.Limits{Most: o.MaxSessions, Idle: o.SessionIdle}
 	seen := map[string]bool{}
 	for _, l := range o.Apps {
@@ -129,6 +130,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
+	close(d.ending)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	err := d.closeServers(end)
@@ -174,6 +176,9 @@ func (d *Daemon) handler() http.Handler {
 	known.HandleFunc("/mcp", d.mcp)
 	known.HandleFunc("/mcp/", d.mcp)
 	known.HandleFunc("GET /healthz", d.health)
+	known.HandleFunc("GET /api/approvals", d.approvals)
+	known.HandleFunc("GET /api/approvals/{id}", d.approval)
+	known.HandleFunc("POST /api/approvals/{id}", d.approve)
 	guarded := d.gate.admit(known)
 	return mcpbridge.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guarded.ServeHTTP(&patient{ResponseWriter: w, conn: http.NewResponseController(w)}, r)
