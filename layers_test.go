@@ -17,7 +17,7 @@ const modulePath = "github.com/helve-ai/helve/"
 // floors gives each package its floor. A package may import only from floors
 // strictly below its own.
 var floors = map[string]int{
-	"schema": 0,
+	"schema": 0, "poison": 0,
 	"tool":   1, "credentials": 1, "internal/oauthtest": 1, "store": 1, "root": 1, "textedit": 1,
 	"pipeline": 2, "search": 2, "command": 2, "egress": 2, "audit": 2, "clientconf": 2, "checkpoint": 2, "sandbox": 2, "approval": 2,
 	"files": 3, "task": 3,

@@ -218,7 +218,7 @@ func (a *App) openPipeline(context.Context) error {
 		return err
 	}
 	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
-		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Root: a.Root, Egress: policy,
+		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Missing: a.missing, Root: a.Root, Egress: policy,
 		Policies: []guard.Policy{rules.Judge}, Approver: a.approver(),
 		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
 		Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
@@ -327,6 +327,7 @@ func (a *App) openUpstreams(ctx context.Context) error {
 	servers := a.upstreams()
 	o := a.opts.upstreamOptions()
 	o.Publish, o.Root, o.Store, o.Learn = a.publish, a.Root.Dir(), store.Sub(a.manifestStore(), "mcp"), a.redactor.Learn
+	o.Held = a.heldBack
 	a.ups = mcpbridge.OpenUpstreams(ctx, servers, o)
 	a.closers = append(a.closers, a.ups.Close)
 	if m := a.ups.Module(); a.Config.Tools.Modules == nil || len(servers) > 0 {

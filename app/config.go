@@ -211,6 +211,8 @@ type MCPServer struct {
 	Headers     map[string]string   `json:"headers,omitempty" jsonschema:"what is sent along with each request"`
 	OAuth       *OAuth              `json:"oauth,omitempty" jsonschema:"how to sign in, where the server asks for it; false: nobody does"`
 	Trusted     bool                `json:"trusted,omitempty" jsonschema:"believe the server's annotations"`
+	OnChange    string              `json:"on_change,omitempty" enum:"quarantine,accept" jsonschema:"what becomes of a tool whose definition changes after it was accepted; quarantine if left out, accept for trusted servers"`
+	OnFlagged   string              `json:"on_flagged,omitempty" enum:"hold_severe,hold,warn" default:"\"hold_severe\"" jsonschema:"what becomes of a tool whose definition is suspicious"`
 	Disabled    bool                `json:"disabled,omitempty" jsonschema:"known, and not connected"`
 	Eager       bool                `json:"eager,omitempty" jsonschema:"start it at once and keep it running, not when a tool of it is called"`
 	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`

@@ -99,6 +99,7 @@ func (a *App) upstreams() []mcpbridge.Upstream {
 func (c *Config) upstream(name, rootDir string, secret func(string) (string, error)) (mcpbridge.Upstream, error) {
 	s := c.Tools.MCPServers[name]
 	u := mcpbridge.Upstream{Name: name, Command: s.Command, Cwd: s.Cwd,
+		OnChange: mcpbridge.OnChange(s.OnChange), OnFlagged: mcpbridge.OnFlagged(s.OnFlagged),
 		Trusted: s.Trusted, Disabled: s.Disabled, Eager: s.Eager, Asks: mcpbridge.Asks(s.Asks), Roots: mcpbridge.Roots(s.Roots), CallTimeout: timeoutOr(s.Timeout, 0),
 		IdleTimeout: time.Duration(s.IdleTimeout) * time.Second, Overrides: map[string]mcpbridge.Override{}}
 	if s.Asks == "all" {

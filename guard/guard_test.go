@@ -386,7 +386,7 @@ func TestTimeout(t *testing.T) {
 				<-stuck
 				return "", nil
 			}))
-		ex := pipeline.New(&reg, guard.Resolve(&reg, nil, nil), guard.Timeout(time.Minute))
+		ex := pipeline.New(&reg, guard.Resolve(&reg, nil, nil, nil), guard.Timeout(time.Minute))
 		for name, want := range map[string]time.Duration{"slow": time.Minute, "polite": time.Minute, "deaf": time.Second} {
 			start := time.Now()
 			res, err := ex.Do(t.Context(), &tool.Call{Name: name})

@@ -21,6 +21,7 @@ type Options struct {
 	Tools     *tool.Registry
 	Visible   Visibility    // nil: every tool is visible to everyone
 	Suggest   Suggest       // further suggestions for unknown names; nil: none
+	Missing   Missing       // says why a name is not on offer; nil: nobody can
 	Root      *root.Root    // nil: calls with path arguments are refused
 	Policies  []Policy      // the most severe verdict wins; none: everything is denied
 	Approver  Approver      // nil: what would be asked about is denied
@@ -69,7 +70,7 @@ func Standard(o Options) []pipeline.Stage {
 		Output(),
 		// on the way in
 		Amend(o.Redactor),
-		Resolve(o.Tools, o.Visible, o.Suggest),
+		Resolve(o.Tools, o.Visible, o.Suggest, o.Missing),
 		Visible(o.Visible),
 		Rewrite(o.Middleware),
 		Validate(),
@@ -94,3 +95,7 @@ type Visibility func(tool.Origin, *tool.Tool) bool
 
 // A Suggest names tools that may be meant by an unknown name.
 type Suggest func(ctx context.Context, from tool.Origin, name string) []string
+
+// A Missing says why a tool that a caller named is not on offer, if there is a
+// reason that the caller may know; nil: there is none.
+type Missing func(from tool.Origin, name string) *tool.Error

@@ -15,7 +15,7 @@ const maxNesting = 8
 
 // Resolve returns the stage that finds the tool that a call names (SPEC T4).
 // Names in errors are only of tools that the caller may know of.
-func Resolve(reg *tool.Registry, visible Visibility, suggest Suggest) pipeline.Stage {
+func Resolve(reg *tool.Registry, visible Visibility, suggest Suggest, missing Missing) pipeline.Stage {
 	const name = "resolve"
 	return pipeline.Stage{
 		Name: name, Doc: "find the tool that the call names", Judges: true,
@@ -27,6 +27,11 @@ func Resolve(reg *tool.Registry, visible Visibility, suggest Suggest) pipeline.S
 				}
 				t, err := reg.Set().Resolve(c.Name, visible.to(c.From))
 				if err != nil {
+					if missing != nil {
+						if why := missing(c.From, c.Name); why != nil {
+							return nil, c.Trail.Deny(name, why)
+						}
+					}
 					return nil, c.Trail.Deny(name, withSuggestions(ctx, c, err, suggest))
 				}
 				c.Tool, c.Name = t, t.Name

@@ -182,15 +182,17 @@ func recall(ctx context.Context, o UpstreamOptions, servers []*upstream) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	var kept [][]byte
+	var kept, pinned [][]byte
 	err := o.Store.View(ctx, func(r store.Reader) error {
-		kept = make([][]byte, len(servers))
+		kept, pinned = make([][]byte, len(servers)), make([][]byte, len(servers))
 		for i, s := range servers {
-			data, err := r.Get(manifestBucket, s.Name)
-			if err != nil && !errors.Is(err, store.ErrNotFound) {
-				return err
+			for bucket, to := range map[string]*[]byte{manifestBucket: &kept[i], pinBucket: &pinned[i]} {
+				data, err := r.Get(bucket, s.Name)
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
+					return err
+				}
+				*to = data
 			}
-			kept[i] = data
 		}
 		return nil
 	})
@@ -201,7 +203,7 @@ func recall(ctx context.Context, o UpstreamOptions, servers []*upstream) {
 	made := make([]func(), len(servers))
 	together(len(servers), func(i int) {
 		if kept[i] != nil {
-			made[i] = servers[i].recall(kept[i])
+			made[i] = servers[i].recall(ctx, kept[i], pinned[i])
 		}
 	})
 	// They are offered in quick succession, so that who indexes them need not
@@ -222,9 +224,9 @@ func together(n int, do func(int)) {
 	all.Wait()
 }
 
-// recall makes tools of what the server listed earlier, and returns a function
-// that offers them; nil: it must be asked.
-func (s *upstream) recall(data []byte) (offer func()) {
+// recall makes tools of what the server listed earlier, those that are as they
+// were accepted, and returns a function that offers them; nil: it must be asked.
+func (s *upstream) recall(ctx context.Context, data, pinned []byte) (offer func()) {
 	r, err := decodeRecord(data)
 	if err != nil {
 		s.forget(err)
@@ -236,6 +238,15 @@ func (s *upstream) recall(data []byte) (offer func()) {
 	}
 	checked := r.Checked
 	m := s.manifest(r, nil)
+	if p, err := decodePins(pinned); err == nil && p.matches(m) {
+		m.release(s, p)
+	} else if err := s.judge(ctx, m); err != nil {
+		s.forget(err)
+		return nil
+	}
+	if len(m.held) > 0 {
+		return nil // it is asked whether it has mended its ways
+	}
 	s.recallLists(r)
 	return func() {
 		if err := s.adopt(m); err != nil {

@@ -157,7 +157,9 @@ func TestHostileServers(t *testing.T) {
 }
 
 func TestUnusableToolsAreLeftOutAlone(t *testing.T) {
-	g := open(t, self("mixed"))
+	mixed := self("mixed")
+	mixed.OnFlagged = mcpbridge.WarnFlagged
+	g := open(t, mixed)
 	st := g.status(t)
 	if st.State != mcpbridge.Started || st.Tools != 2 || len(st.LeftOut) != 11 {
 		t.Fatalf("the server is %+v", st)

@@ -29,12 +29,18 @@ type manifest struct {
 	tools   []*tool.Tool
 	leftOut []string                  // which tools cannot be offered, and why
 	made    map[string]*manifestEntry // by the server's name for them
+	order   []string                  // of the names as they are listed
+
+	held    []heldName // which tools are held back
+	flagged []string   // what was found in tools that are offered
+	serial  uint64     // of the pins that say so
 }
 
 // An entry keeps a tool with the bytes that it was made of: as long as they
 // stay the same, so does the tool.
 type manifestEntry struct {
 	raw  json.RawMessage
+	sum  string // digest of raw
 	tool *tool.Tool
 }
 
@@ -48,8 +54,8 @@ type upstreamTool struct {
 	Annotations hints           `json:"annotations"`
 }
 
-// manifest makes tools of a list. What cannot be used is left out alone, and
-// noted in r. Tools that have not changed since old are the same.
+// manifest makes tools of a list, of which none is offered yet: judge says
+// which are. What cannot be used is left out alone, and noted in r. Tools that have not changed since old are the same.
 func (s *upstream) manifest(r *record, old *manifest) *manifest {
 	m := &manifest{of: r, made: make(map[string]*manifestEntry, len(r.tools))}
 	r.Unfit = nil
@@ -63,9 +69,7 @@ func (s *upstream) manifest(r *record, old *manifest) *manifest {
 			continue
 		}
 		m.made[got.name] = got.entry
-		if !s.Overrides[got.name].Hidden {
-			m.tools = append(m.tools, got.entry.tool)
-		}
+		m.order = append(m.order, got.name)
 	}
 	r.Checked = s.o.Version
 	return m
@@ -142,7 +146,7 @@ func (s *upstream) entry(raw json.RawMessage, ut upstreamTool, old *manifest, fi
 	if err != nil {
 		return nil, err
 	}
-	return &manifestEntry{raw, t}, nil
+	return &manifestEntry{raw, digest(raw), t}, nil
 }
 
 // tool makes one of ours of one of theirs; see attemptEntry for fit.

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/helve-ai/helve/store/mem"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -25,15 +26,17 @@ const (
 // An upstream keeps one server connected while it is wanted.
 type upstream struct {
 	Upstream
-	o       UpstreamOptions
-	log     *slog.Logger
-	keeper  *keeper
-	running *sync.WaitGroup // what Close waits for
-	first   chan struct{}   // closed when its tools are known, or it has failed once
-	kick    chan struct{}   // an attempt is wanted at once
-	relay   relay           // of resources, prompts and news
-	account *account        // nil: nobody signs in
-	offered *manifest       // of the goroutine that runs the server; nil: its tools are not known
+	o        UpstreamOptions
+	log      *slog.Logger
+	keeper   *keeper
+	running  *sync.WaitGroup // what Close waits for
+	first    chan struct{}   // closed when its tools are known, or it has failed once
+	kick     chan struct{}   // an attempt is wanted at once
+	reviewed chan struct{}   // an operator has spoken about tools that are held
+	memory   mem.Store       // keeps what was accepted if there is no other store
+	relay    relay           // of resources, prompts and news
+	account  *account        // nil: nobody signs in
+	offered  *manifest       // of the goroutine that runs the server; nil: its tools are not known
 
 	mu       sync.Mutex
 	status   ServerStatus
@@ -49,12 +52,14 @@ type upstream struct {
 	lists    []keptList // what is kept of the other lists; replaced, never changed
 	unsaved  *record    // what the store is to keep
 	saving   bool
+	held     []heldName // tools that are not offered, and why
+	serial   uint64     // of the pins that say so
 }
 
 func newUpstream(up Upstream, o UpstreamOptions) *upstream {
 	s := &upstream{Upstream: up, o: o, log: o.Log.With("server", up.Name),
-		first: make(chan struct{}), kick: make(chan struct{}, 1), attempt: make(chan struct{})}
-	s.status = ServerStatus{Name: up.Name, Transport: "stdio", State: Configured, Since: time.Now(), LeftOut: []string{}}
+		first: make(chan struct{}), kick: make(chan struct{}, 1), reviewed: make(chan struct{}, 1), attempt: make(chan struct{})}
+	s.status = ServerStatus{Name: up.Name, Transport: "stdio", State: Configured, Since: time.Now(), LeftOut: []string{}, Held: []string{}}
 	if up.URL != "" {
 		s.status.Transport = "http"
 	}
@@ -84,7 +89,7 @@ func (s *upstream) now() ServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
-	st.LeftOut = append([]string{}, st.LeftOut...)
+	st.LeftOut, st.Held, st.Flagged = append([]string{}, st.LeftOut...), append([]string{}, st.Held...), append([]string{}, st.Flagged...)
 	return st
 }
 
@@ -185,6 +190,8 @@ func (s *upstream) rest(ctx context.Context) bool {
 		select {
 		case <-timer.C:
 		case <-s.kick:
+		case <-s.reviewed:
+			s.reconsider(ctx)
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -286,6 +293,8 @@ func (s *upstream) attend(ctx context.Context, l *link) error {
 			timer.Reset(left)
 		case <-l.ended:
 			return l.why()
+		case <-s.reviewed:
+			s.reconsider(ctx)
 		case <-l.changed:
 			select {
 			case <-time.After(relistWait): // several changes make one list
@@ -334,7 +343,7 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 	r := &record{Identity: s.identity(), Server: l.server, Version: l.version, Protocol: l.protocol, Listed: time.Now().UTC(), tools: raws}
 	r.Offers = offersOf(l.session.InitializeResult().Capabilities)
 	known := s.offered
-	if err := s.offer(r); err != nil {
+	if err := s.offer(ctx, r); err != nil {
 		return err
 	}
 	for _, why := range s.offered.leftOut {
@@ -351,8 +360,30 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 	return nil
 }
 
-// offer offers the tools of a list in place of the former ones, all or none.
-func (s *upstream) offer(r *record) error { return s.adopt(s.manifest(r, s.offered)) }
+// offer offers the tools of a list that are as they were accepted in place of
+// the former ones, all or none.
+func (s *upstream) offer(ctx context.Context, r *record) error {
+	m := s.manifest(r, s.offered)
+	if err := s.judge(ctx, m); err != nil {
+		return err
+	}
+	return s.adopt(m)
+}
+
+// reconsider offers the tools anew after an operator has spoken about them.
+func (s *upstream) reconsider(ctx context.Context) {
+	if s.offered == nil {
+		return
+	}
+	m := *s.offered
+	err := s.judge(ctx, &m)
+	if err == nil {
+		err = s.adopt(&m)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("the tools of the MCP server cannot be offered as they were reviewed; the former ones stay", "error", err)
+	}
+}
 
 // adopt is offer for tools that were made of a list already.
 func (s *upstream) adopt(m *manifest) error {
@@ -366,7 +397,11 @@ func (s *upstream) adopt(m *manifest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := &s.status
-	st.Tools, st.LeftOut, st.Error = len(m.tools), m.leftOut, ""
+	st.Tools, st.LeftOut, st.Error, st.Flagged, st.Held = len(m.tools), m.leftOut, "", m.flagged, []string{}
+	for _, h := range m.held {
+		st.Held = append(st.Held, fmt.Sprintf("tool %.60q: %s", h.name, h.why))
+	}
+	s.held, s.serial = m.held, m.serial
 	st.Server, st.Version, st.Protocol = r.Server, r.Version, r.Protocol
 	s.declared, s.last = r.Offers, r
 	return nil
@@ -481,6 +516,9 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 	if err != nil {
 		return nil, err
 	}
+	if why := s.holds(method, p.Name); why != nil {
+		return nil, why // it has just been seen to have changed
+	}
 	late := fmt.Errorf("no answer within %s", s.callTimeout())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -490,6 +528,9 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 	if errors.Is(err, mcp.ErrSessionMissing) { // the server did not look at the call: it is made once more, in a session that it knows
 		if again := s.renewed(ctx, l); again != nil {
 			l = again
+			if why := s.holds(method, p.Name); why != nil {
+				return nil, why
+			}
 			raw, err = l.converse(ctx, s, method, p, progress, limit)
 		}
 	}

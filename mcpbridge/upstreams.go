@@ -38,8 +38,10 @@ type Upstream struct {
 	Trusted   bool
 	Overrides map[string]Override // by the server's own names for its tools
 	Disabled  bool
-	Asks      Asks  // what it may ask the clients that call it
-	Roots     Roots // which folders it is told
+	Asks      Asks     // what it may ask the clients that call it
+	Roots     Roots    // which folders it is told
+	OnChange  OnChange // of definitions that were accepted
+	OnFlagged OnFlagged
 	// Eager servers are started at once and kept running. Others are started
 	// to learn their tools, if those are not known, and when they are called.
 	Eager        bool
@@ -78,6 +80,10 @@ type UpstreamOptions struct {
 	// configuration it keeps a digest only, and of environments and headers
 	// the names only.
 	Store store.Store
+
+	// Held is told of each tool that is held back from now on, and why; nil:
+	// nobody is. What is held is seen by [Reviews].
+	Held func(name, why string)
 
 	// Credentials keeps the logins to servers; nil: nobody can sign in.
 	Credentials *credentials.Store
@@ -140,6 +146,9 @@ func OpenUpstreams(ctx context.Context, ups []Upstream, o UpstreamOptions) *Upst
 	recall(ctx, o, sound)
 	for _, s := range sound {
 		u.running.Go(func() { s.run(ctx) })
+	}
+	if o.Store != nil && len(sound) > 0 {
+		u.running.Go(func() { u.followReviews(ctx, o.Store) })
 	}
 	return u
 }
@@ -215,6 +224,8 @@ type ServerStatus struct {
 	Since     time.Time `json:"since"`             // of the state
 	Tools     int       `json:"tools"`             // that it offers
 	LeftOut   []string  `json:"left_out"`          // tools that cannot be used, and why
+	Held      []string  `json:"held"`              // tools that wait for an operator's review, and why
+	Flagged   []string  `json:"flagged,omitempty"` // what was found in tools that are offered all the same
 	Error     string    `json:"error,omitempty"`   // what went wrong last
 	Server    string    `json:"server,omitempty"`  // what it calls itself
 	Version   string    `json:"version,omitempty"` // as it says

@@ -51,6 +51,12 @@ func upstreamMain() {
 		case "broken":
 			fmt.Fprintln(os.Stderr, "I cannot find my licence")
 			os.Exit(9)
+		case "describe": // get_it, as the first line of a file describes it
+			text, _ := os.ReadFile(value)
+			s.AddTool(&mcp.Tool{Name: "get_it", Description: strings.TrimSpace(string(text)), InputSchema: json.RawMessage(anything)},
+				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "got it"}}}, nil
+				})
 		case "acting":
 			actingTools(s)
 		}

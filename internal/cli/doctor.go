@@ -200,6 +200,16 @@ func checkUpstreams(ctx context.Context, a *app.App) []finding {
 			found = append(found, failure("mcp "+u.Name, "check its command and environment in the app file", fmt.Errorf("%s: %s", u.State, u.Error)))
 			continue
 		}
+		if len(u.Held) > 0 {
+			found = append(found, warning("mcp "+u.Name, "helve upstreams review "+u.Name+" shows what changed", "%s, %s; %s held back, the first: %s",
+				amount(u), u.State, count(len(u.Held), "tool is", "tools are"), u.Held[0]))
+			continue
+		}
+		if len(u.Flagged) > 0 {
+			found = append(found, warning("mcp "+u.Name, "read its definition with helve tools get; on_flagged: hold holds such tools back", "%s, %s; %s suspicious, the first: %s",
+				amount(u), u.State, count(len(u.Flagged), "is", "are"), u.Flagged[0]))
+			continue
+		}
 		if len(u.LeftOut) > 0 {
 			found = append(found, warning("mcp "+u.Name, "the server must mend them; mcp.list_servers names all of them",
 				"%s, %s; %d more cannot be used, the first: %s", amount(u), u.State, len(u.LeftOut), u.LeftOut[0]))

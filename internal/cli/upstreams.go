@@ -57,6 +57,7 @@ HELVE_TOKEN holds, if it has one.`,
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "the URL of a helve serve that is running")
+	cmd.AddCommand(c.reviewCommand(), c.acceptCommand(), c.rejectCommand())
 	return cmd
 }
 
@@ -72,6 +73,7 @@ func (c *cli) showUpstreams(all []mcpbridge.ServerStatus) error {
 	for i, u := range all {
 		rows[i] = []string{u.Name, u.Transport, u.State.String(), strconv.Itoa(u.Tools), dash(u.Protocol), dash(u.Error)}
 	}
+	defer c.warnHeld(all)
 	c.table([]string{"NAME", "TRANSPORT", "STATE", "TOOLS", "REVISION", "LAST ERROR"}, rows)
 	return nil
 }

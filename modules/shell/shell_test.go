@@ -96,7 +96,7 @@ func openAt(t *testing.T, dir, config string) *app {
 		t.Fatal(err)
 	}
 	rules := &guard.Rules{MaxRisk: tool.High, Module: func(*tool.Call) guard.Policy { return ts.Judge }}
-	return &app{t, dir, pipeline.New(&reg, guard.Resolve(&reg, nil, nil), guard.Validate(), guard.Paths(r), guard.Permit(rules.Judge)), ts}
+	return &app{t, dir, pipeline.New(&reg, guard.Resolve(&reg, nil, nil, nil), guard.Validate(), guard.Paths(r), guard.Permit(rules.Judge)), ts}
 }
 
 // do runs a command through the pipeline.

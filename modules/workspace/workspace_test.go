@@ -52,7 +52,7 @@ func open(t testing.TB, config string, content map[string]string) *world {
 		t.Fatal(err)
 	}
 	w.tools, w.judge = reg.Set(), ts.Judge
-	w.ex = pipeline.New(&reg, guard.Output(), guard.Resolve(&reg, nil, nil), guard.Validate(), guard.Paths(r))
+	w.ex = pipeline.New(&reg, guard.Output(), guard.Resolve(&reg, nil, nil, nil), guard.Validate(), guard.Paths(r))
 	return w
 }
 
