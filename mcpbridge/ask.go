@@ -85,7 +85,7 @@ func (e *endpoint) withAsker(ctx context.Context, req fromClient, t *turn, long 
 		return ctx
 	}
 	a := &asker{session: session, ctx: ctx, version: req.ProtocolVersion(), turn: t, long: long}
-	if caps := req.ClientCapabilities(); caps != nil {
+	if caps := capabilitiesOf(req); caps != nil {
 		a.caps = *caps
 	}
 	if a.version < firstStateless {

@@ -48,7 +48,7 @@ func (e *endpoint) callTool(ctx context.Context, req *mcp.ServerRequest[*mcp.Cal
 		run: func(ctx context.Context, show func(tool.Content)) (mcp.Result, error) {
 			call.Progress = show
 			res, err := e.s.opts.Do(ctx, call)
-			return e.answered(call, req.ProtocolVersion(), req.ClientCapabilities(), res, err)
+			return e.answered(call, req.ProtocolVersion(), capabilitiesOf(req), res, err)
 		}})
 }
 

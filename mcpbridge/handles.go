@@ -61,7 +61,7 @@ type ack struct {
 // speaksTasks reports whether a request comes from a client that says, with
 // this very request, that it knows tasks.
 func speaksTasks[P mcp.Params](req *mcp.ServerRequest[P]) bool {
-	caps := req.ClientCapabilities()
+	caps := capabilitiesOf(req)
 	return req.ProtocolVersion() >= firstStateless && caps != nil && caps.Extensions[tasksExtension] != nil
 }
 

@@ -166,7 +166,7 @@ func (e *endpoint) callLong(ctx context.Context, req *mcp.CallToolRequest, call 
 // launch begins a call that outlives its request, but not the server.
 func (e *endpoint) launch(ctx context.Context, req *mcp.CallToolRequest, call *tool.Call, p *progress) *longCall {
 	c := &longCall{e: e, owner: task.OwnerOf(call.From), call: call, version: req.ProtocolVersion(),
-		caps: req.ClientCapabilities(), over: make(chan struct{}), stop: e.s.stop, progress: p,
+		caps: capabilitiesOf(req), over: make(chan struct{}), stop: e.s.stop, progress: p,
 		updated: time.Now().UTC(), questions: map[string]*question{}, news: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(e.s.life, cancel)

@@ -81,7 +81,10 @@ func plainCall(body []byte, h http.Header) (id json.RawMessage, _ *mcp.CallToolP
 	meta := mcp.Meta{}
 	for key, raw := range about {
 		var v any
-		if key == mcp.MetaKeyClientInfo {
+		switch key {
+		case mcp.MetaKeyClientCapabilities:
+			continue
+		case mcp.MetaKeyClientInfo:
 			v = new(mcp.Implementation)
 		}
 		if json.Unmarshal(raw, &v) != nil {
@@ -89,10 +92,70 @@ func plainCall(body []byte, h http.Header) (id json.RawMessage, _ *mcp.CallToolP
 		}
 		meta[key] = v
 	}
-	if _, ok := meta[mcp.MetaKeyClientCapabilities].(map[string]any); !ok {
+	can := readCapabilities(about[mcp.MetaKeyClientCapabilities])
+	if can == nil {
 		return nil, nil
 	}
+	meta[mcp.MetaKeyClientCapabilities] = can
 	return msg["id"], &mcp.CallToolParamsRaw{Meta: meta, Name: name, Arguments: params["arguments"]}
+}
+
+// capabilities are those of a client, as it wrote them and as the library reads
+// them.
+type capabilities struct {
+	raw  json.RawMessage
+	read *mcp.ClientCapabilities
+}
+
+// MarshalJSON gives what the client wrote, which is what the library looks for.
+func (c *capabilities) MarshalJSON() ([]byte, error) { return c.raw, nil }
+
+// read keeps what has been read of capabilities lately: clients say the same
+// with every request.
+var read struct {
+	sync.Mutex
+	by map[string]*capabilities
+}
+
+const (
+	maxRead     = 64      // of capabilities that are kept
+	maxReadSize = 4 << 10 // bytes of each
+)
+
+// readCapabilities returns nil if raw is no object.
+func readCapabilities(raw json.RawMessage) *capabilities {
+	read.Lock()
+	defer read.Unlock()
+	if c := read.by[string(raw)]; c != nil {
+		return c
+	}
+	var object map[string]any
+	if json.Unmarshal(raw, &object) != nil || object == nil {
+		return nil
+	}
+	req := &mcp.ServerRequest[*mcp.CallToolParamsRaw]{Params: &mcp.CallToolParamsRaw{Meta: mcp.Meta{mcp.MetaKeyClientCapabilities: object}}}
+	c := &capabilities{bytes.Clone(raw), req.ClientCapabilities()}
+	if c.read == nil {
+		return nil
+	}
+	if len(raw) <= maxReadSize {
+		if read.by == nil || len(read.by) >= maxRead {
+			read.by = map[string]*capabilities{}
+		}
+		read.by[string(raw)] = c
+	}
+	return c
+}
+
+// capabilitiesOf returns what a request's client can do; nil: it did not say.
+// They are not to be changed.
+func capabilitiesOf(req fromClient) *mcp.ClientCapabilities {
+	if r, ok := req.(*mcp.ServerRequest[*mcp.CallToolParamsRaw]); ok && r.Params != nil {
+		if c, ok := r.Params.Meta[mcp.MetaKeyClientCapabilities].(*capabilities); ok {
+			return c.read
+		}
+	}
+	return req.ClientCapabilities()
 }
 
 // object reads an object that has no other keys; nil: it is none.

@@ -128,7 +128,7 @@ func (t *turn) round(ctx context.Context, q mcp.InputRequestMap) (mcp.InputRespo
 // takesTurns reports whether a request comes from a client that answers by
 // calling again.
 func takesTurns(req fromClient) bool {
-	caps := req.ClientCapabilities()
+	caps := capabilitiesOf(req)
 	return req.ProtocolVersion() >= firstStateless && caps != nil &&
 		(caps.Elicitation != nil || caps.Sampling != nil || caps.RootsV2 != nil)
 }
