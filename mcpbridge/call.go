@@ -64,6 +64,9 @@ func (e *endpoint) answered(call *tool.Call, version string, caps *mcp.ClientCap
 		return nil, err
 	}
 	out := answer(res)
+	for i, raw := range out.Content {
+		out.Content[i] = blockFor(version, raw)
+	}
 	if e.structured(call.From, call.Name) {
 		out.Structured = structured(res)
 	}

@@ -16,6 +16,8 @@ type contentBlock struct {
 	URI      string    `json:"uri,omitempty"`
 	Name     string    `json:"name,omitempty"`
 	Resource *resource `json:"resource,omitempty"`
+
+	Annotations json.RawMessage `json:"annotations,omitempty"`
 }
 
 // A resource is one embedded in a result, or a part of what was read.
@@ -65,8 +67,11 @@ func block(c tool.Content) json.RawMessage {
 		return encodeBlock(contentBlock{Type: kind, Data: &c.Data, MIME: c.MIME})
 	}
 	return encodeBlock(contentBlock{Type: "resource",
-		Resource: &resource{URI: "helve:result", MIME: c.MIME, Blob: &c.Data}})
+		Resource: &resource{URI: ourBlob, MIME: c.MIME, Blob: &c.Data}})
 }
+
+// ourBlob is the address of what has none.
+const ourBlob = "helve:result"
 
 // saysSame reports whether a block still holds the text. A guard that changed
 // the text and forgot the block must not be undone.

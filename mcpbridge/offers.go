@@ -476,7 +476,8 @@ func (e *endpoint) promptFor(ctx context.Context, from tool.Origin, req *mcp.Get
 	if err := e.do(ctx, from, getTool, promptIn{p.server.Name, p.name, req.Params.Arguments}, &r); err != nil {
 		return nil, err
 	}
-	out := &promptResult{ResultType: complete(req.ProtocolVersion()), Description: r.Description, Messages: r.Messages}
+	out := &promptResult{ResultType: complete(req.ProtocolVersion()), Description: r.Description,
+		Messages: messagesFor(req.ProtocolVersion(), r.Messages)}
 	out.SetMeta(metaOf(r.Meta))
 	return out, nil
 }
