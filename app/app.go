@@ -172,13 +172,18 @@ func (a *App) openRoot(context.Context) (err error) {
 		a.Root.Block(path)
 	}
 	confined := sandbox.Options{Mode: sandbox.Mode(a.Config.Security.Sandbox), Helper: a.opts.Confine, Hide: []string{a.State}}
+	policy := a.files() // those that it includes, too
 	if a.opts.File != "" {
-		file, err := filepath.Abs(a.opts.File)
-		if err != nil {
+		policy = append(policy, a.opts.File)
+	}
+	for _, file := range policy {
+		if file, err = filepath.Abs(file); err != nil {
 			return err
 		}
-		a.Root.Protect(file)
-		confined.Keep = []string{file}
+		if !slices.Contains(confined.Keep, file) {
+			a.Root.Protect(file)
+			confined.Keep = append(confined.Keep, file)
+		}
 	}
 	a.Sandbox = sandbox.New(confined)
 	return nil

@@ -87,6 +87,11 @@ func bwrapArgs(s *Spec, userns bool) ([]string, error) {
 		root = "--ro-bind"
 	}
 	args = append(args, root, s.Root, s.Root)
+	if !s.ReadOnly {
+		for _, dir := range s.anchors { // what is mounted cannot be renamed, nor removed
+			args = append(args, "--bind", dir, dir)
+		}
+	}
 	for _, p := range s.Keep {
 		masks++
 		args = append(args, "--ro-bind-try", p, p)

@@ -22,8 +22,10 @@ func (r *Runner) run(ctx context.Context, s Spec, status Status) (*Result, error
 	if home, err := os.UserHomeDir(); err == nil {
 		s.Hide = append(s.Hide, secretsOfHome(realPath(home), seen)...)
 	}
-	s.Hide = append(s.Hide, within(r.o.Hide, seen)...)
-	s.Keep = append(s.Keep, within(r.o.Keep, seen)...)
+	hide, keep := within(r.o.Hide, seen), within(r.o.Keep, seen)
+	s.anchors = above(slices.Concat(hide, keep), s.Root)
+	s.Hide = append(s.Hide, hide...)
+	s.Keep = append(s.Keep, keep...)
 	if s.ReadOnly {
 		status.group = nil // which costs more time than such a command, and few of them start others
 	}
@@ -40,6 +42,20 @@ func (r *Runner) run(ctx context.Context, s Spec, status Status) (*Result, error
 		return r.runHelper(ctx, &s, status)
 	}
 	return runPlain(ctx, &s)
+}
+
+// above returns the folders between the root and these places, outer ones first.
+func above(places []string, root string) []string {
+	var dirs []string
+	for _, p := range places {
+		for dir := filepath.Dir(p); dir != root && beneath(dir, root); dir = filepath.Dir(dir) {
+			if info, err := os.Lstat(dir); err == nil && info.IsDir() && !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
 }
 
 // probe finds out what works, strongest first, by running a program that does nothing.

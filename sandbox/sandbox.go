@@ -98,6 +98,8 @@ type Spec struct {
 	Network  bool     // the command may reach the network
 
 	Limits Limits
+
+	anchors []string // folders beneath the root that stay where they are: they hold what Options hide and keep
 }
 
 func (s *Spec) check() error {

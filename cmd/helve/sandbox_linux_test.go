@@ -174,6 +174,23 @@ func TestCommandsAreConfined(t *testing.T) {
 	})
 }
 
+// A policy below the root is not put aside with its folder.
+func TestCommandsLeaveThePolicyInItsPlace(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		file := unasked("require") + "dev: {include: [more/rules.yaml]}\n"
+		rules := "tools: {capabilities: {deny: [http.post]}}\n"
+		dir := folder(t, "conf/app.yaml", file, "conf/more/rules.yaml", rules, "conf/mine", "x")
+		args, err := json.Marshal(object{"profile": "unrestricted", "cmd": "mv conf conf2; mv conf/more m; rm -rf conf/more conf; echo x > conf/more/rules.yaml; echo x > conf/app.yaml; echo new > conf/mine; echo end"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, code := m.run(t, dir, "--app", "conf/app.yaml", "--root", ".", "tools", "call", "shell.run", string(args))
+		if code != 0 || !strings.Contains(out, "end") || read(t, filepath.Join(dir, "conf/app.yaml")) != file || read(t, filepath.Join(dir, "conf/more/rules.yaml")) != rules {
+			t.Errorf("%d %s", code, out)
+		}
+	})
+}
+
 // Whatever git is made to run, it runs it in the sandbox.
 func TestGitRunsInTheSandbox(t *testing.T) {
 	lookPath(t, "git")
