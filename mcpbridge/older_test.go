@@ -67,3 +67,39 @@ type asSent struct {
 
 // MarshalJSON returns them.
 func (r *asSent) MarshalJSON() ([]byte, error) { return []byte(r.raw), nil }
+
+// What a server answers reaches clients as it was sent, on each of the ways
+// that calls take: key order, big numbers and fields that nobody knows.
+func TestAnswersPassUnchanged(t *testing.T) {
+	const (
+		content    = `[{"type":"text","zeta":12345678901234567890,"text":"<&>","alpha":{"b":1,"a":[1.50,1E+2]}},{"y":[{}],"type":"image","data":"AAH/","mimeType":"image/png"}]`
+		structured = `{"z":12345678901234567890,"a":{"d":1.50,"c":[null,1E+2]}}`
+	)
+	for _, stateless := range []bool{false, true} {
+		h, g := gateway(t, nil, serveHTTP(t, sdkServer(func(s *mcp.Server) {
+			s.AddTool(&mcp.Tool{Name: "get_all", InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					return &mcp.CallToolResult{}, nil
+				})
+			s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					if method == "tools/call" {
+						return &asSent{raw: `{"content":` + content + `,"structuredContent":` + structured + `}`}, nil
+					}
+					return next(ctx, method, req)
+				}
+			})
+		}), stateless))
+		url := h.http(t, "direct").URL
+		modern := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "mcp__web__get_all"}
+		_, quick, _ := post(t, url, newCall("1", "mcp__web__get_all", "{}", "", ""), modern...)
+		_, library, _ := post(t, url, newCall("1", "mcp__web__get_all", "{}", "", `,"progressToken":"p"`), modern...)
+		old := h.converse(t, begin("2025-06-18")+`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcp__web__get_all","arguments":{}}}`)
+		for way, got := range map[string]string{"quick": quick, "library": library, "old": strings.Join(old, "\n")} {
+			if !strings.Contains(got, `"content":`+content) || !strings.Contains(got, `"structuredContent":`+structured) {
+				t.Errorf("stateless %v, %s: it came as\n%s", stateless, way, got)
+			}
+		}
+		g.ups.Close()
+	}
+}

@@ -191,7 +191,7 @@ func TestSchemasPassUnchanged(t *testing.T) {
 		// And so it goes out again, to our own clients.
 		h := newHouse(t, nil, tl)
 		_, listed, _ := post(t, h.http(t, "direct").URL, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-		if !strings.Contains(listed, `"inputSchema":`+strange) {
+		if !strings.Contains(listed, `"inputSchema":`+strange) || !strings.Contains(listed, `"outputSchema":`+strange) {
 			t.Errorf("it is listed as\n%s", listed)
 		}
 		res := g.call(t, "mcp.web.get_strange", `{"a":12345678901234567890}`)
