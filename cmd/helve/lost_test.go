@@ -153,8 +153,9 @@ func (d *daemon) search(ctx context.Context, client *http.Client, name string) s
 }
 
 // No tool is lost: after each cold start all of 5,000 are listed, page by page,
-// and found by their exact names, while servers lose their connections, tell of
-// changes without end, or cannot list any more what they listed before.
+// and found by their exact names, while servers lose their connections, die and
+// return, tell of changes without end, or cannot list any more what they listed
+// before.
 func TestNoToolIsLost(t *testing.T) {
 	const servers, tools = 10, 500
 	starts := 3
@@ -162,6 +163,8 @@ func TestNoToolIsLost(t *testing.T) {
 		starts = n
 	}
 	f := newRestless(t, servers, tools)
+	f.servers["dying"] = child(t, "crash")
+	f.names = append(f.names, "mcp.dying.get_well", "mcp.dying.get_crash")
 	dir := folder(t, "app.yaml", serversApp(t, f.servers))
 	for n := range starts {
 		f.failing.Store(false)
@@ -170,6 +173,9 @@ func TestNoToolIsLost(t *testing.T) {
 		f.failing.Store(true)
 		addTool(f.all[0], "get_extra", anything, echoArgs) // its list is read again, and cannot be
 		stop := f.stir()
+		if _, failed := d.rawCall(t, "/mcp/full", "mcp__dying__get_crash", "{}"); !failed {
+			t.Errorf("start %d: a server that dies has answered", n)
+		}
 		for _, listed := range []map[string]json.RawMessage{first, d.rawList(t, "/mcp/full")} {
 			for _, name := range f.names {
 				if listed[strings.ReplaceAll(name, ".", "__")] == nil {
@@ -180,6 +186,10 @@ func TestNoToolIsLost(t *testing.T) {
 		for _, missed := range d.missed(t, f.names) {
 			t.Errorf("start %d: %s", n, missed)
 		}
+		eventually(t, func() bool {
+			text, failed := d.rawCall(t, "/mcp/full", "mcp__dying__get_well", "{}")
+			return !failed && text == "well"
+		})
 		stop()
 		f.all[0].RemoveTools("get_extra")
 		d.cmd.Process.Kill()
