@@ -91,6 +91,9 @@ func TestAnswersPassUnchanged(t *testing.T) {
 			})
 		}), stateless))
 		url := h.http(t, "direct").URL
+		const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}` // which promises clients structured content
+		post(t, url, list)
+		h.converse(t, begin("2025-06-18")+list)
 		modern := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "mcp__web__get_all"}
 		_, quick, _ := post(t, url, newCall("1", "mcp__web__get_all", "{}", "", ""), modern...)
 		_, library, _ := post(t, url, newCall("1", "mcp__web__get_all", "{}", "", `,"progressToken":"p"`), modern...)
