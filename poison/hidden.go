@@ -137,7 +137,7 @@ const maxTokens = 200
 // encoded returns a command that the text holds in base64 or hexadecimal
 // digits; "": none.
 func encoded(text string) string {
-	if len(text) < 16 {
+	if !hasDigits(text) {
 		return ""
 	}
 	for _, word := range inBase64.FindAllString(text, maxTokens) {
@@ -152,6 +152,22 @@ func encoded(text string) string {
 		}
 	}
 	return ""
+}
+
+// hasDigits reports whether a text has a run of digits that may be code.
+func hasDigits(text string) bool {
+	run := 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '+', c == '/', c == '_', c == '-':
+			if run++; run == 16 {
+				return true
+			}
+		default:
+			run = 0
+		}
+	}
+	return false
 }
 
 func isCommand(data []byte) bool {

@@ -102,16 +102,19 @@ func (s *scan) value(where string, v any, depth int) {
 			s.hidden(at, key)
 			if strings.HasSuffix(where, "/properties") {
 				s.name(at, key)
-				s.text(at, strings.NewReplacer("_", " ", "-", " ").Replace(key))
+				s.text(at, wordBreaks.Replace(key))
 			}
 			s.value(at, v[key], depth+1)
 		}
 	}
 }
 
-func escapePointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+var (
+	pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+	wordBreaks     = strings.NewReplacer("_", " ", "-", " ")
+)
+
+func escapePointer(key string) string { return pointerEscapes.Replace(key) }
 
 func (s *scan) name(where, name string) {
 	s.hidden(where, name)
@@ -129,9 +132,11 @@ func (s *scan) text(where, text string) {
 	}
 	s.hidden(where, text)
 	low := fold(text)
+	var has shingles
+	has.add(low)
 	for i := range rules {
 		r := &rules[i]
-		if !containsAny(low, r.words) {
+		if !has.anyOf(low, r.words) || r.also != nil && !has.anyOf(low, r.also) {
 			continue
 		}
 		for _, at := range r.match.FindAllStringIndex(low, 8) {
@@ -147,13 +152,40 @@ func (s *scan) text(where, text string) {
 	}
 }
 
-func containsAny(s string, words []string) bool {
+// shingles are the runs of three bytes of a text, by a hash: what is not among
+// them is not in the text. Most words of most rules are told off by it.
+type shingles [64]uint64
+
+func (s *shingles) add(text string) {
+	for i := 0; i+3 <= len(text); i++ {
+		h := shingle(text, i)
+		s[h>>6] |= 1 << (h & 63)
+	}
+}
+
+// shingle hashes the three bytes at i to twelve bits.
+func shingle(text string, i int) uint32 {
+	v := uint32(text[i]) | uint32(text[i+1])<<8 | uint32(text[i+2])<<16
+	return v * 0x9E3779B1 >> 20
+}
+
+// anyOf reports whether one of the words is in the text that s was made of.
+func (s *shingles) anyOf(text string, words []string) bool {
 	for _, w := range words {
-		if strings.Contains(s, w) {
+		if s.may(w) && strings.Contains(text, w) {
 			return true
 		}
 	}
 	return false
+}
+
+func (s *shingles) may(word string) bool {
+	for i := 0; i+3 <= len(word); i++ {
+		if h := shingle(word, i); s[h>>6]&(1<<(h&63)) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // printable shows what cannot be seen by its code.
