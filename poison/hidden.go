@@ -3,7 +3,6 @@ package poison
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -126,9 +125,9 @@ func scriptOf(r rune) string {
 }
 
 var (
-	inBase64 = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,2}`)
-	inHex    = regexp.MustCompile(`(?i)(?:[0-9a-f]{2}){10,}`)
-	command  = regexp.MustCompile(`(?i)\b(?:curl|wget)\s+\S*[a-z0-9]|\bchmod\s+[+0-7a-z]+|\brm\s+-[a-z]*r|/bin/(?:ba|z|da)?sh\b|\b(?:ba|z|da)?sh\s+-[ic]\b|/dev/(?:tcp|udp)/|\|\s*(?:ba|z|da)?sh\b|\bnc\s+-|\bpowershell\b|\b(?:python3?|perl|ruby|node|php)\s+-[cer]\b|\beval\s*\(|\bmkfifo\b|\bcrontab\b|\bbase64\s+-d|\bignore (?:all )?(?:previous|prior)|invoke-expression|\biex\b|/etc/(?:passwd|shadow)|\.ssh/|\bauthorized_keys\b|\bscp\s|\bnetcat\b`)
+	inBase64 = lazy(`[A-Za-z0-9+/_-]{16,}={0,2}`)
+	inHex    = lazy(`(?i)(?:[0-9a-f]{2}){10,}`)
+	command  = lazy(`(?i)\b(?:curl|wget)\s+\S*[a-z0-9]|\bchmod\s+[+0-7a-z]+|\brm\s+-[a-z]*r|/bin/(?:ba|z|da)?sh\b|\b(?:ba|z|da)?sh\s+-[ic]\b|/dev/(?:tcp|udp)/|\|\s*(?:ba|z|da)?sh\b|\bnc\s+-|\bpowershell\b|\b(?:python3?|perl|ruby|node|php)\s+-[cer]\b|\beval\s*\(|\bmkfifo\b|\bcrontab\b|\bbase64\s+-d|\bignore (?:all )?(?:previous|prior)|invoke-expression|\biex\b|/etc/(?:passwd|shadow)|\.ssh/|\bauthorized_keys\b|\bscp\s|\bnetcat\b`)
 )
 
 // maxTokens bounds how many words of one text are decoded.
@@ -140,13 +139,13 @@ func encoded(text string) string {
 	if !hasDigits(text) {
 		return ""
 	}
-	for _, word := range inBase64.FindAllString(text, maxTokens) {
+	for _, word := range inBase64.get().FindAllString(text, maxTokens) {
 		bare := strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(word)
 		if data, err := base64.RawStdEncoding.DecodeString(bare); err == nil && isCommand(data) {
 			return string(data)
 		}
 	}
-	for _, word := range inHex.FindAllString(text, maxTokens) {
+	for _, word := range inHex.get().FindAllString(text, maxTokens) {
 		if data, err := hex.DecodeString(word); err == nil && isCommand(data) {
 			return string(data)
 		}
@@ -179,5 +178,5 @@ func isCommand(data []byte) bool {
 			return false
 		}
 	}
-	return command.Match(data)
+	return command.matches(string(data))
 }

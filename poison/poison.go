@@ -139,7 +139,7 @@ func (s *scan) text(where, text string) {
 		if !has.anyOf(low, r.words) || r.also != nil && !has.anyOf(low, r.also) {
 			continue
 		}
-		for _, at := range r.match.FindAllStringIndex(low, 8) {
+		for _, at := range r.match.find(low, 8) {
 			if r.mention && mentioned(low, at[0], at[1]) {
 				continue
 			}

@@ -3,6 +3,7 @@ package poison
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -13,14 +14,24 @@ type rule struct {
 	kind    Kind
 	what    string
 	words   []string
-	match   *regexp.Regexp
+	match   *pattern
 	mention bool // texts that only speak of the attack are left alone
 	also    []string
 }
 
-func re(s string) *regexp.Regexp {
-	return regexp.MustCompile(strings.NewReplacer(" ?", `\s*`, " ", `\s+`).Replace(s))
+func re(s string) *pattern {
+	return lazy(strings.NewReplacer(" ?", `\s*`, " ", `\s+`).Replace(s))
 }
+
+// A pattern is compiled when it is first looked for: most processes never do.
+type pattern struct{ get func() *regexp.Regexp }
+
+func lazy(s string) *pattern {
+	return &pattern{sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })}
+}
+
+func (p *pattern) find(text string, n int) [][]int { return p.get().FindAllStringIndex(text, n) }
+func (p *pattern) matches(text string) bool        { return p.get().MatchString(text) }
 
 // Parts of rules.
 const (
@@ -108,9 +119,9 @@ func fold(s string) string {
 
 var (
 	// guards are what tools do that look for attacks.
-	guards = regexp.MustCompile(`\b(?:detect|block|flag|prevent|filter|scan|guard|protect|refus|reject|sanitiz|sanitis|stop|catch|identif|recogni|mitigat|defend|defen[cs]e|classif|warn|check|test|audit|analy[sz]|find|look|search|against|trying|tries|attempt|attack|e\.g|example|such as|like)\w*`)
+	guards = lazy(`\b(?:detect|block|flag|prevent|filter|scan|guard|protect|refus|reject|sanitiz|sanitis|stop|catch|identif|recogni|mitigat|defend|defen[cs]e|classif|warn|check|test|audit|analy[sz]|find|look|search|against|trying|tries|attempt|attack|e\.g|example|such as|like)\w*`)
 	// labels introduce what is quoted and not said.
-	labels = regexp.MustCompile(`\b(?:expected|mock|sample|example|fixture|test|canned|dummy|fake|input|output|response|reply|payload|string|phrase|prompt|text|case|e\.g\.?)\w*(?: \w+)? ?[:=]\s*['"` + "`" + `]?\s*$`)
+	labels = lazy(`\b(?:expected|mock|sample|example|fixture|test|canned|dummy|fake|input|output|response|reply|payload|string|phrase|prompt|text|case|e\.g\.?)\w*(?: \w+)? ?[:=]\s*['"` + "`" + `]?\s*$`)
 )
 
 // mentioned reports whether what stands between from and to is spoken of, not
@@ -122,16 +133,16 @@ func mentioned(text string, from, to int) bool {
 		start--
 	}
 	lead := text[start:from]
-	if labels.MatchString(lead) {
+	if labels.matches(lead) {
 		return true
 	}
-	if !guards.MatchString(lead) {
+	if !guards.matches(lead) {
 		return false
 	}
 	open := strings.TrimRight(lead, " ")
 	quoted := open != "" && strings.ContainsAny(open[len(open)-1:], "'\"`(") || strings.HasSuffix(open, "“") || strings.HasSuffix(open, "«")
-	return quoted || defends.MatchString(lead)
+	return quoted || defends.matches(lead)
 }
 
 // defends are sentences that say what is kept from happening.
-var defends = regexp.MustCompile(`\b(?:detect|block|flag|prevent|filter|scan|guard|protect|refus|reject|sanitiz|sanitis|mitigat|defend|stop)\w*\b[^.;:]{0,60}$`)
+var defends = lazy(`\b(?:detect|block|flag|prevent|filter|scan|guard|protect|refus|reject|sanitiz|sanitis|mitigat|defend|stop)\w*\b[^.;:]{0,60}$`)

@@ -34,3 +34,15 @@ func BenchmarkDefinition(b *testing.B) {
 		}
 	}
 }
+
+func TestPatternsCompile(t *testing.T) {
+	for _, r := range rules {
+		r.match.get()
+		if len(r.words) == 0 {
+			t.Errorf("%s: nothing is looked for", r.what)
+		}
+	}
+	for _, p := range []*pattern{guards, labels, defends, inBase64, inHex, command} {
+		p.get()
+	}
+}
