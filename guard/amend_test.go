@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -71,4 +72,37 @@ func TestTimeStandsStillWhileApprovalIsSought(t *testing.T) {
 			t.Errorf("after its time: %v", context.Cause(outer))
 		}
 	})
+}
+
+// An approval for the session covers a compound command by a rule only if the
+// rule matches every part; else, and where no rule asks, the same arguments.
+func TestScope(t *testing.T) {
+	rules := new(Rules)
+	for _, text := range []string{`sh.run(command: "git push*")`, "sh.free"} {
+		r, err := ParseRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules.Approve = append(rules.Approve, r)
+	}
+	scope := func(name, cmd string) string {
+		args, _ := json.Marshal(map[string]string{"cmd": cmd})
+		c := &tool.Call{Args: args, Tool: &tool.Tool{Definition: tool.Definition{Name: name}},
+			Trail: &tool.Trail{Values: []schema.Value{{Role: schema.Command, Pointer: "/cmd", Text: cmd, IsString: true}}}}
+		return rules.Scope(c).Key
+	}
+	push := scope("sh.run", "git push origin")
+	if !strings.HasPrefix(push, "rule ") || scope("sh.run", "git push -f && git push b") != push {
+		t.Errorf("of the rule: %q", push)
+	}
+	both := scope("sh.run", "git push && rm -rf x")
+	if !strings.HasPrefix(both, "args ") || both == push || scope("sh.run", "git push && rm -rf y") == both || scope("sh.run", "git push && rm -rf x") != both {
+		t.Errorf("of a compound command: %q", both)
+	}
+	if other := scope("sh.run", "ls"); !strings.HasPrefix(other, "args ") || scope("sh.run", "ls -l") == other {
+		t.Errorf("where no rule asks: %q", other)
+	}
+	if free := scope("sh.free", "a"); free != "rule sh.free" || scope("sh.free", "b") != free {
+		t.Errorf("of a rule without conditions: %q", free)
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -138,8 +140,15 @@ func TestApprovals(t *testing.T) {
 func TestApprovalsForTheSession(t *testing.T) {
 	dir := folder(t, "app.yaml", asking)
 	d := serve(t, dir, "--app", "app.yaml")
-	one, two := d.connect(t, "/mcp"), d.connect(t, "/mcp")
-	_ = two
+	var sessions []*mcp.ClientSession
+	for range 2 {
+		s, err := dialVersion(t, d.URL+"/mcp", "2025-11-25", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions = append(sessions, s)
+	}
+	one, two := sessions[0], sessions[1]
 	got := inBackground(t, one, "filesystem.write", object{"path": "docs/a.md", "content": "x"})
 	q := asked(t, dir, "--app", "app.yaml")
 	if !strings.Contains(q.Scope.Shown, `filesystem.write(path: "docs/**")`) {
@@ -163,9 +172,18 @@ func TestApprovalsForTheSession(t *testing.T) {
 			t.Errorf("%v: %+v", out, r)
 		}
 	}
-	if out := must(t, dir, "approvals", "--app", "app.yaml"); !strings.Contains(out, "Approved for a session") {
+	got = inBackground(t, two, "filesystem.write", object{"path": "docs/b.md", "content": "of another session"})
+	q = asked(t, dir, "--app", "app.yaml")
+	must(t, dir, "approvals", "deny", q.ID, "--app", "app.yaml")
+	if r := <-got; r.Code != "approval_denied" {
+		t.Errorf("another session: %+v", r)
+	}
+	shown := func() string { return must(t, dir, "approvals", "--app", "app.yaml") }
+	if out := shown(); !strings.Contains(out, "Approved for a session") {
 		t.Errorf("shown:\n%s", out)
 	}
+	one.Close()
+	eventually(t, func() bool { return !strings.Contains(shown(), "Approved for a session") })
 }
 
 // Whoever is not there cannot be waited for.
@@ -346,9 +364,13 @@ type raw struct {
 // inTurns sends a call as a client of revision 2026-07-28 that can be asked.
 func (d *daemon) inTurns(t testing.TB, client string, params object) (a raw) {
 	t.Helper()
+	caps := object{"elicitation": object{}}
+	if client == "tasker" {
+		caps["extensions"] = object{"io.modelcontextprotocol/tasks": object{}}
+	}
 	params["name"] = "filesystem.write"
 	params["_meta"] = object{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": object{"name": client, "version": "1"},
-		"io.modelcontextprotocol/clientCapabilities": object{"elicitation": object{}}}
+		"io.modelcontextprotocol/clientCapabilities": caps}
 	body, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 	if err != nil {
 		t.Fatal(err)
@@ -428,6 +450,50 @@ func TestApprovalsInTurns(t *testing.T) {
 	}
 	if a := d.inTurns(t, "tester", object{"arguments": args(), "requestState": state, "inputResponses": object{id: yes}}); a.Error == nil {
 		t.Errorf("approved twice: %+v", a)
+	}
+}
+
+// Clients that know tasks are asked alike.
+func TestApprovalsByClientsThatKnowTasks(t *testing.T) {
+	dir := folder(t, "app.yaml", strings.Replace(asking, "always", "attached", 1))
+	d := serve(t, dir, "--app", "app.yaml")
+	for _, decision := range []string{"deny", "sure", "approve"} {
+		args := object{"path": "docs/a.md", "content": "x"}
+		a := d.inTurns(t, "tasker", object{"arguments": args})
+		if a.Result.Type != "input_required" || len(a.Result.Requests) != 1 {
+			t.Fatalf("asked %+v", a)
+		}
+		answers := object{}
+		for id := range a.Result.Requests {
+			answers[id] = object{"action": "accept", "content": object{"decision": decision}}
+		}
+		a = d.inTurns(t, "tasker", object{"arguments": args, "requestState": a.Result.State, "inputResponses": answers})
+		if yes := decision == "approve"; a.Error != nil || a.Result.IsError == yes || yes != exists(filepath.Join(dir, "docs/a.md")) {
+			t.Errorf("%s: %+v", decision, a)
+		}
+	}
+}
+
+// Processes that share a database answer each other's questions, each once.
+func TestApprovalsInPostgres(t *testing.T) {
+	place := postgresPlace(t)
+	dir, far := folder(t, "app.yaml", asking), folder(t, "app.yaml", asking)
+	s := serve(t, dir, "--app", "app.yaml", "--store", place).connect(t, "/mcp")
+	with := []string{"--app", "app.yaml", "--store", place}
+	got := inBackground(t, s, "filesystem.write", object{"path": "docs/a.md", "content": "x"})
+	q := asked(t, far, with...)
+	var all sync.WaitGroup
+	var won atomic.Int32
+	for _, word := range []string{"approve", "deny", "approve", "deny"} {
+		all.Go(func() {
+			if command(t.Context(), far, append([]string{"approvals", word, q.ID}, with...)...).Run() == nil {
+				won.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if r := <-got; won.Load() != 1 || r.IsError == exists(filepath.Join(dir, "docs/a.md")) {
+		t.Errorf("%d answers counted: %+v", won.Load(), r)
 	}
 }
 
