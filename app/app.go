@@ -93,6 +93,7 @@ type App struct {
 	ups   *mcpbridge.Upstreams
 
 	redactor *guard.Redactor
+	taint    *guard.Taint
 	changes  *guard.Changes
 	costs    map[string]Costing      // by tool
 	judges   map[string]guard.Policy // the modules' own policies
@@ -222,11 +223,12 @@ func (a *App) openPipeline(context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.taint = guard.NewTaint(guard.TaintMode(a.Config.Security.Taint), a.opts.Sessions)
 	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
 		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Missing: a.missing, Root: a.Root, Egress: policy,
 		Policies: []guard.Policy{rules.Judge}, Approver: a.approver(),
 		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
-		Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
+		Taint: a.taint, Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
 		Limiter: a.limiter(), Middleware: middleware, Changes: a.changes,
 		Meter: meter, Counter: a.counter(),
 		Checkpoints: a.Checkpoints,
@@ -375,6 +377,10 @@ func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
 	}
 	return a.exec.Explain(ctx, c)
 }
+
+// Said notes what the user said in the session of that origin: what stands in
+// it is not another's doing (see guard.Taint).
+func (a *App) Said(from tool.Origin, text string) { a.taint.Said(from, text) }
 
 // Tools returns the tools now on offer, whoever may see them.
 func (a *App) Tools() *tool.Set { return a.reg.Set() }

@@ -19,7 +19,6 @@ var unsupported = []struct {
 	{"agents.[].capabilities", "skills are", ""},
 	{"tools.modules.*.credential", "stored credentials are", ""},
 	{"tools.channels", "channels are", ""},
-	{"security.taint", "taint: enforce is", "enforce"},
 	{"dev.skills", "skills are", ""},
 }
 

@@ -4,6 +4,7 @@ package guard
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/helve-ai/helve/audit"
@@ -41,6 +42,7 @@ type Options struct {
 	Middleware []Middleware
 	Meter      *Meter   // authorises calls that cost money; nil: they are denied
 	Counter    *Counter // of calls and tokens; nil: they are not counted
+	Taint      *Taint   // what sessions got from outside; nil: nobody remembers
 	Changes    *Changes // told of calls that may change something; nil: nobody is
 
 	Now func() time.Time
@@ -60,6 +62,10 @@ func Standard(o Options) []pipeline.Stage {
 	if o.Sessions == nil {
 		o.Sessions = new(Sessions)
 	}
+	policies := o.Policies
+	if o.Taint != nil && len(policies) > 0 { // it only ever asks
+		policies = append(slices.Clone(policies), o.Taint.Judge)
+	}
 	return []pipeline.Stage{
 		// on the way back
 		Audit(o.Audit, o.Redactor, o.Now),
@@ -67,6 +73,7 @@ func Standard(o Options) []pipeline.Stage {
 		CountMistakes(o.Sessions, o.Repeats.Callers, o.Mistakes),
 		Truncate(o.MaxResult, o.Spill, o.Now),
 		Redact(o.Redactor),
+		LabelOutside(o.Taint),
 		Output(),
 		// on the way in
 		Amend(o.Redactor),
@@ -76,7 +83,7 @@ func Standard(o Options) []pipeline.Stage {
 		Validate(),
 		Paths(o.Root),
 		URLs(o.Egress),
-		Permit(o.Policies...),
+		Permit(policies...),
 		Rate(o.Limiter),
 		Repetition(o.Sessions, o.Repeats),
 		Metering(o.Meter),

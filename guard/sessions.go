@@ -20,6 +20,7 @@ type Sessions struct {
 	mu    sync.Mutex
 	byKey map[callerKey]*list.Element
 	order list.List // of *session, the latest caller first
+	taint taintMemory
 }
 
 // A callerKey tells one line of work from another.

@@ -34,6 +34,7 @@ type Spill struct {
 	Tool, Call         string
 	Time               time.Time
 	Text               string
+	Outside            bool `json:",omitempty"` // it came from outside
 }
 
 // Readable reports whether a caller may read the spill.
@@ -179,7 +180,7 @@ func keep(ctx context.Context, c *tool.Call, whole string, spill store.Store, no
 		return "", fmt.Errorf("there is no store for results")
 	}
 	id := spillID(now) + strings.ToLower(rand.Text())
-	s := Spill{App: c.From.App, User: c.From.User, Session: c.From.Session, Tool: c.Name, Call: c.ID, Time: now, Text: whole}
+	s := Spill{App: c.From.App, User: c.From.User, Session: c.From.Session, Tool: c.Name, Call: c.ID, Time: now, Text: whole, Outside: c.Trail.Outside}
 	return id, spill.Update(ctx, func(w store.Writer) error {
 		if err := prune(w, now); err != nil {
 			return err

@@ -185,6 +185,7 @@ type Trail struct {
 	Judged    json.RawMessage // the arguments as they were validated; no stage may replace them after
 	Values    []schema.Value  // what of Judged has a role, for the guards; nil before validation
 	Truncated bool            // the caller saw only part of the result
+	Outside   bool            // the result, or part of it, came from outside
 	Bytes     int             // the size of the whole result's text
 	Tokens    int             // of arguments and result, estimated; 0: not counted
 	Money     string          // what was spent, such as "0.05 USD"; "": nothing

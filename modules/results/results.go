@@ -45,9 +45,13 @@ func open(_ context.Context, h *module.Host, _ Config) (*module.Toolset, error) 
 		Effect:      tool.Reads, Category: tool.AgentWork, Group: tool.GroupRead, ParallelSafe: true,
 		Aliases: []string{"read_tool_result", "get_tool_result", "lire le résultat", "leer resultado", "Ergebnis lesen"},
 	}, func(ctx context.Context, c *tool.Call, in input) (string, error) {
-		text, err := load(ctx, h.Store, c.From, in.ID)
+		spill, err := load(ctx, h.Store, c.From, in.ID)
 		if err != nil {
 			return "", err
+		}
+		text := spill.Text
+		if spill.Outside && c.Trail != nil {
+			c.Trail.Outside = true
 		}
 		if in.Search != "" {
 			return find(text, in), nil
@@ -57,7 +61,7 @@ func open(_ context.Context, h *module.Host, _ Config) (*module.Toolset, error) 
 	return &module.Toolset{Tools: []*tool.Tool{read}}, nil
 }
 
-func load(ctx context.Context, s store.Store, from tool.Origin, id string) (string, error) {
+func load(ctx context.Context, s store.Store, from tool.Origin, id string) (guard.Spill, error) {
 	var spill guard.Spill
 	err := s.View(ctx, func(r store.Reader) (err error) {
 		spill, err = guard.Spilled.Get(r, id)
@@ -65,11 +69,11 @@ func load(ctx context.Context, s store.Store, from tool.Origin, id string) (stri
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && !spill.Readable(from):
-		return "", tool.Errorf(tool.CodeRuntime, "this session has no result with the id %q; use the id from the marker of the cut result", id)
+		return spill, tool.Errorf(tool.CodeRuntime, "this session has no result with the id %q; use the id from the marker of the cut result", id)
 	case err != nil:
-		return "", err
+		return spill, err
 	}
-	return spill.Text, nil
+	return spill, nil
 }
 
 func slice(text string, in input) (string, error) {
