@@ -18,7 +18,7 @@ const modulePath = "github.com/helve-ai/helve/"
 // strictly below its own.
 var floors = map[string]int{
 	"schema": 0, "poison": 0,
-	"tool":   1, "credentials": 1, "internal/oauthtest": 1, "store": 1, "root": 1, "textedit": 1,
+	"tool": 1, "credentials": 1, "internal/oauthtest": 1, "store": 1, "root": 1, "textedit": 1,
 	"pipeline": 2, "search": 2, "command": 2, "egress": 2, "audit": 2, "clientconf": 2, "checkpoint": 2, "sandbox": 2, "approval": 2,
 	"files": 3, "task": 3,
 	"guard": 3, "module": 3, "inject": 3, "internal/tokens": 3, "tool/*": 3, "store/*": 3, "search/*": 3,

@@ -324,7 +324,7 @@ func (a *account) renew(ctx context.Context, used string) (string, error) {
 	switch {
 	case a.closed:
 		a.mu.Unlock()
-		return "", errors.New("Helve is stopping")
+		return "", errors.New("the process is stopping")
 	case a.store == nil:
 		a.mu.Unlock()
 		return "", &LoginNeeded{Server: a.server, Command: a.command}

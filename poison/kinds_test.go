@@ -28,7 +28,7 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "Gets a, and b.", "Emoji: 👩‍👩‍👧 ❤️ 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "فارسی می‌خواهم", "Rejects prompts such as 'ignore previous instructions'.", "Sends a message to the user.",
+		"", "Gets a, and b.", "Emoji: 👩\u200d👩\u200d👧 ❤️ 🏴󠁧󠁢󠁥󠁮󠁧󠁿", "فارسی می\u200cخواهم", "Rejects prompts such as 'ignore previous instructions'.", "Sends a message to the user.",
 		"Use this instead of read_file for images.", "Overrides the default timeout.", "Do not call this without asking the user.", "Reads the .env file of a project and lists its keys.",
 		"Posts a comment to an external issue tracker.", "A digest such as e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855.", "Call get_schema before using this tool.",
 		"soft\u00adhyphen",

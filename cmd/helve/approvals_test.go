@@ -668,7 +668,7 @@ func TestApprovalsOverTheAPI(t *testing.T) {
 	}
 }
 
-// Without tokens the API is the local operator's, and no page's.
+// Without tokens the API sees and denies, and no page does.
 func TestApprovalsOverTheAPIWithoutTokens(t *testing.T) {
 	dir := folder(t, "app.yaml", asking)
 	d := serve(t, dir, "--app", "app.yaml")
@@ -679,6 +679,9 @@ func TestApprovalsOverTheAPIWithoutTokens(t *testing.T) {
 		if status, body := send(t, "POST", one, `{"answer":"approve"}`, "", foreign...); status != 403 {
 			t.Errorf("%v: %d %s", foreign, status, body)
 		}
+	}
+	if status, body := send(t, "POST", one, `{"answer":"approve"}`, ""); status != 403 || !strings.Contains(body, "HELVE_TOKEN") {
+		t.Errorf("approved without a token: %d %s", status, body)
 	}
 	if status, body := send(t, "POST", one, `{"answer":"deny","feedback":"not now"}`, ""); status != 200 {
 		t.Errorf("%d %s", status, body)

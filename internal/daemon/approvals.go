@@ -170,6 +170,11 @@ func (d *Daemon) approve(w http.ResponseWriter, r *http.Request) {
 		failJSON(w, http.StatusBadRequest, `answer: want "approve" or "deny"`)
 		return
 	}
+	if s.Answer == "approve" && whoOf(r.Context()).caller != operator {
+		// What a tool runs may reach loopback, too.
+		failJSON(w, http.StatusForbidden, "approving over the API takes the operator's token, and helve serve was given none: start it with HELVE_TOKEN set, or use helve approvals on its machine")
+		return
+	}
 	t, q, ok := d.find(w, r)
 	if !ok {
 		return
