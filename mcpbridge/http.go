@@ -65,7 +65,7 @@ func (s *Server) Handler(mode inject.Mode) http.Handler {
 		}
 		switch kind {
 		case withoutSession:
-			if e.checkHeaders(w, r, q.caller) || e.quick(w, r) {
+			if refuseListen(w, r) || e.checkHeaders(w, r, q.caller) || e.quick(w, r) {
 				return
 			}
 			stateless.ServeHTTP(w, r)

@@ -103,6 +103,7 @@ type stdioConn struct {
 	queue []jsonrpc.Message // the rest of a batch; of the reader alone
 
 	mu       sync.Mutex
+	listens  listens
 	inFlight map[jsonrpc.ID]*batch // nil: not part of a batch
 	parked   map[jsonrpc.ID]bool   // never answered of themselves
 	writing  int                   // answers on their way
@@ -207,8 +208,18 @@ func (c *stdioConn) accept(l line) error {
 	if bad != nil {
 		return c.out.write(bad)
 	}
-	c.queue = append(c.queue, msg)
+	c.queue = append(c.queue, c.seen(msg)...)
 	return nil
+}
+
+// seen returns what the library is to see of a message.
+func (c *stdioConn) seen(msg jsonrpc.Message) []jsonrpc.Message {
+	if req, ok := msg.(*jsonrpc.Request); !ok || req.Method != "notifications/cancelled" {
+		return []jsonrpc.Message{msg}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listens.cancelled(msg)
 }
 
 // lastBatches is the first revision without batches.
@@ -284,15 +295,23 @@ func (c *stdioConn) decode(data []byte, b *batch) (jsonrpc.Message, json.RawMess
 	if _, taken := c.inFlight[req.ID]; taken {
 		return nil, refusal(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("invalid request: the id %v is in use", req.ID.Raw()))
 	}
+	if req.Method == methodListen {
+		p := listenParams(req.Params)
+		if err := p.refused(); err != nil {
+			data, _ := encodeResponse(&jsonrpc.Response{ID: req.ID, Error: err}) // of strings
+			return nil, data
+		}
+		if !c.listens.begin(req) {
+			return nil, refusal(head.ID, jsonrpc.CodeInvalidRequest, fmt.Sprintf("no more than %d subscriptions at a time", maxListens))
+		}
+		c.parked[req.ID] = true
+	}
 	c.inFlight[req.ID] = b
 	if b != nil {
 		b.waiting++
 	}
-	switch req.Method {
-	case "initialize":
+	if req.Method == "initialize" {
 		c.starting = req.ID
-	case "subscriptions/listen":
-		c.parked[req.ID] = true
 	}
 	return msg, nil
 }
@@ -342,7 +361,15 @@ func (c *stdioConn) Write(_ context.Context, msg jsonrpc.Message) error {
 	}
 	res, ok := msg.(*jsonrpc.Response)
 	if !ok {
-		return c.out.send(msg)
+		c.mu.Lock()
+		all := c.listens.told(msg)
+		c.mu.Unlock()
+		for _, msg := range all {
+			if err := c.out.send(msg); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	data, err := encodeResponse(res)
 	if err != nil {
@@ -373,6 +400,7 @@ func (c *stdioConn) answered(res *jsonrpc.Response, data json.RawMessage) []byte
 	b := c.inFlight[res.ID]
 	delete(c.inFlight, res.ID)
 	delete(c.parked, res.ID)
+	c.listens.end(res.ID)
 	if b == nil {
 		return data
 	}
