@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	ossignal "os/signal"
 	"runtime"
 	"strings"
 	"syscall"
@@ -80,6 +81,10 @@ func actAsHelve() {
 
 // However Helve ends, the servers end, what they have started, and the watchdog.
 func TestNobodyOutlivesHelve(t *testing.T) {
+	// What this process ignores, as nohup has it, its children would ignore too.
+	caught := make(chan os.Signal, 1)
+	ossignal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+	t.Cleanup(func() { ossignal.Stop(caught) })
 	signal := func(s syscall.Signal, group bool) func(*exec.Cmd, io.WriteCloser) {
 		return func(cmd *exec.Cmd, _ io.WriteCloser) {
 			if group {

@@ -136,6 +136,7 @@ func TestKilledWhileRenewing(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
+	<-d.as.Left()
 	release()
 	if out, err := d.call(t, "s"); err != nil || !strings.Contains(out, "got it") {
 		t.Errorf("%v\n%s", err, out)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -96,6 +97,10 @@ func TestLifeOfAnUpstreamServer(t *testing.T) {
 // However helve ends, nothing is left of its servers: neither they, who do not
 // heed a signal, nor a child in their group, nor on Linux one that has left it.
 func TestNothingOutlivesHelve(t *testing.T) {
+	// What this process ignores, as nohup has it, its children would ignore too.
+	caught := make(chan os.Signal, 1)
+	ossignal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+	t.Cleanup(func() { ossignal.Stop(caught) })
 	escape := ""
 	if _, err := exec.LookPath("setsid"); runtime.GOOS == "linux" && err == nil {
 		escape = "setsid sleep 1000 & setsid sh -c 'trap \"\" TERM HUP; sleep 1000 & sleep 1000; true' & "

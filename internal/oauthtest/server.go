@@ -42,6 +42,7 @@ type Server struct {
 	logins   int
 	registed int
 	hold     chan struct{} // token requests wait for its end
+	left     chan struct{} // see Left
 	held     chan struct{}
 	last     url.Values // of the last token request
 }
@@ -50,7 +51,7 @@ type login struct{ client, comeback, challenge, resource, scope string }
 
 // New starts the server, until the end of the test.
 func New(t testing.TB) *Server {
-	s := &Server{clients: map[string]string{}, codes: map[string]login{}, access: map[string]login{}, refresh: map[string]login{}, spent: map[string]bool{}}
+	s := &Server{left: make(chan struct{}, 16), clients: map[string]string{}, codes: map[string]login{}, access: map[string]login{}, refresh: map[string]login{}, spent: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.metadata)
 	mux.HandleFunc("POST /register", s.register)
@@ -171,6 +172,10 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-hold:
 		case <-r.Context().Done():
+			select {
+			case s.left <- struct{}{}:
+			default:
+			}
 			return // whoever asked is gone
 		}
 	}
@@ -252,6 +257,9 @@ func (s *Server) Hold() (asked <-chan struct{}, release func()) {
 		close(hold)
 	}
 }
+
+// Left tells of each token request that was held when whoever asked went away.
+func (s *Server) Left() <-chan struct{} { return s.left }
 
 // Counts returns how often somebody signed in, renewed, and registered.
 func (s *Server) Counts() (logins, renewals, registered int) {
