@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	ossignal "os/signal"
 	"runtime"
 	"strings"
@@ -56,7 +55,7 @@ func hold(role string) {
 }
 
 // deafen has the process ignore whoever asks it to end.
-func deafen() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT) }
+func deafen() { ossignal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT) }
 
 // actAsHelve runs a server that has a child of its own, and ends as its input says.
 func actAsHelve() {
