@@ -1,0 +1,3 @@
+package lexicon
+
+//go:generate go test . -run TestCompiled -update
