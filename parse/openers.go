@@ -1,0 +1,30 @@
+package parse
+
+// The usual tags of reasoning.
+var thinkTags = []opener{reasoning("<think>", "</think>"), reasoning("<thinking>", "</thinking>")}
+
+// closesThink are the ends of reasoning that the prompt may have opened.
+var closesThink = []string{"</think>"}
+
+// join puts lists of openers together.
+func join(lists ...[]opener) (out []opener) {
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	return out
+}
+
+// afterCall returns openers of strings that mean nothing after a call and are
+// text before the first.
+func afterCall(tags ...string) (out []opener) {
+	for _, t := range tags {
+		out = append(out, opener{tag: t, read: func(e *env) verdict {
+			if !e.m.called {
+				return not
+			}
+			e.n = len(t)
+			return took
+		}})
+	}
+	return out
+}
