@@ -74,13 +74,13 @@ func flatten(code string) string {
 	return b.String()
 }
 
-// App files in the documents are good.
+// App files in the documents are good. The files that they name are those of examples/.
 func TestYAMLBlocks(t *testing.T) {
 	n := 0
 	for doc, codes := range blocks(t, "yaml") {
 		for _, code := range codes {
 			n++
-			if _, err := app.Parse(doc, []byte(code), app.LoadOptions{Modules: std.Modules(), Env: func(string) (string, bool) { return "", false }}); err != nil {
+			if _, err := app.Parse(filepath.Join("examples", filepath.Base(doc)), []byte(code), app.LoadOptions{Modules: std.Modules(), Env: func(string) (string, bool) { return "", false }}); err != nil {
 				t.Errorf("%s: %v\n%s", doc, err, code)
 			}
 		}

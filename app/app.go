@@ -25,24 +25,28 @@ import (
 	"github.com/helve-ai/helve/root"
 	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/search"
+	"github.com/helve-ai/helve/search/habits"
 	"github.com/helve-ai/helve/store"
+	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/tool"
 )
 
 // Options say what to open and where.
 type Options struct {
-	Config   *Config          // nil: Default()
-	File     string           // the app file, which no call may write; "": none
-	Modules  []*module.Module // those that there are
-	Root     string           // the folder that calls may touch
-	State    string           // the folder of what outlives the process; "": .helve in the root
-	Store    string           // postgres://…, "memory", a file; "": helve.db in State
-	Approver guard.Approver   // nil: what would be asked about is denied
+	Config   *Config                                                                          // nil: Default()
+	File     string                                                                           // the app file, which no call may write; "": none
+	Modules  []*module.Module                                                                 // those that there are
+	Root     string                                                                           // the folder that calls may touch
+	State    string                                                                           // the folder of what outlives the process; "": .helve in the root
+	Store    string                                                                           // postgres://…, "memory", a file; "": helve.db in State
+	Approver guard.Approver                                                                   // nil: what would be asked about is denied
+	Asker    func(ctx context.Context, c *tool.Call, q module.Question) (module.Reply, error) // answers what tools ask; nil: only clients do that called
 	Secret   func(string) (string, error)
 	// Credentials keeps the logins to upstream servers; nil: nobody signs in.
 	Credentials *credentials.Store
 	Conceal     []string // texts that neither results nor the audit show
 	Blocked     []string // further files and folders that calls may not touch
+	Protected   []string // further files that no call may write: those of other apps
 	Log         *slog.Logger
 	Version     string
 	Middleware  []*guard.MiddlewareKind // what the file may declare beside guard.MiddlewareKinds
@@ -58,6 +62,15 @@ type Options struct {
 	// Usage is told of every call: what it used, for metrics. It must return
 	// at once and call nothing of the app. Nil: nobody is.
 	Usage func(guard.Usage)
+
+	// Telemetry is told of calls, of answers of models and of agents' runs. Nil:
+	// nobody is.
+	Telemetry *telemetry.Telemetry
+
+	// Models is the folder of the sentence models that were fetched. "": none were.
+	Models string
+
+	above *above // the app that calls this one; nil: none does
 
 	// Inspect opens the app only to be looked at: nothing is written, and
 	// calls are refused.
@@ -85,18 +98,31 @@ type App struct {
 	whole store.Store
 	reg   tool.Registry
 	index *search.Index
-	exec  *pipeline.Executor
-	rules *guard.Rules
-	log   *slog.Logger
-	opts  Options
-	audit *audit.Log
-	ups   *mcpbridge.Upstreams
+
+	habits *habits.Book // nil: nothing is learnt from usage
+	model  Model
+	exec   *pipeline.Executor
+	rules  *guard.Rules
+	log    *slog.Logger
+	opts   Options
+	audit  *audit.Log
+	ups    *mcpbridge.Upstreams
 
 	redactor *guard.Redactor
 	taint    *guard.Taint
+	counted  *guard.Counter // nil: nothing is counted
 	changes  *guard.Changes
-	costs    map[string]Costing      // by tool
-	judges   map[string]guard.Policy // the modules' own policies
+	costs    map[string]Costing                            // by tool
+	judges   map[string]guard.Policy                       // the modules' own policies
+	tellers  []teller                                      // what agents are told of the modules
+	sees     map[string]func(tool.Origin, *tool.Tool) bool // who may know of a module's tools
+	trees    *sync.Map                                     // of agents that set agents to work, by the outermost call
+	called   calledApps
+	confined sandbox.Options // of Sandbox
+	spent    spending
+	handed   handovers
+	loaded   loadedSkills
+	active   activations
 	failures []Failure
 	closers  []func() error
 
@@ -104,6 +130,8 @@ type App struct {
 
 	publishing sync.Mutex // keeps the index in step with the registry
 	indexed    *tool.Set
+	warmth     *warmth     // nil: nothing is kept of the index
+	manifests  store.Store // see manifestStore
 	views      viewCache
 }
 
@@ -116,8 +144,12 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{Config: o.Config, opts: o, redactor: guard.NewRedactor(), log: o.Log, index: search.New(search.Options{}), judges: map[string]guard.Policy{}}
+	a := &App{Config: o.Config, opts: o, redactor: guard.NewRedactor(), log: o.Log, judges: map[string]guard.Policy{}, sees: map[string]func(tool.Origin, *tool.Tool) bool{}}
 	a.opts.Secret = a.learning(o.Secret)
+	if a.opts.Sessions == nil {
+		a.opts.Sessions = new(guard.Sessions)
+	}
+	a.trees = new(sync.Map)
 	for _, text := range o.Conceal {
 		a.redactor.Learn(text)
 	}
@@ -126,7 +158,12 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	for _, step := range []func(context.Context) error{a.openRoot, a.openStore, a.openCheckpoints, a.openApprovals, a.openAudit, a.openPipeline, a.openModules, a.openUpstreams} {
+	own := []func(context.Context) error{a.openRoot, a.openStore, a.openCheckpoints, a.openApprovals, a.openAudit}
+	if o.above != nil {
+		a.share()
+		own = nil
+	}
+	for _, step := range append(own, a.prepareCalled, a.openSearch, a.openHabits, a.primeIndex, a.openPipeline, a.openModules, a.openUpstreams) {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -173,7 +210,7 @@ func (a *App) openRoot(context.Context) (err error) {
 		a.Root.Block(path)
 	}
 	confined := sandbox.Options{Mode: sandbox.Mode(a.Config.Security.Sandbox), Helper: a.opts.Confine, Hide: []string{a.State}}
-	policy := a.files() // those that it includes, too
+	policy := append(a.Config.Files(), a.opts.Protected...)
 	if a.opts.File != "" {
 		policy = append(policy, a.opts.File)
 	}
@@ -186,7 +223,7 @@ func (a *App) openRoot(context.Context) (err error) {
 			confined.Keep = append(confined.Keep, file)
 		}
 	}
-	a.Sandbox = sandbox.New(confined)
+	a.Sandbox, a.confined = sandbox.New(confined), confined
 	return nil
 }
 
@@ -223,16 +260,25 @@ func (a *App) openPipeline(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.taint = guard.NewTaint(guard.TaintMode(a.Config.Security.Taint), a.opts.Sessions)
-	a.exec = pipeline.New(&a.reg, guard.Standard(guard.Options{
+	policies, tainted := []guard.Policy{rules.Judge}, a.quietly("taint")
+	if up := a.opts.above; up != nil { // what its caller met may have led to what it does
+		policies, tainted = append(policies, up.judge), up.app.quietly("taint")
+	}
+	a.taint = guard.NewTaint(guard.TaintMode(a.Config.Security.Taint), a.opts.Sessions, tainted)
+	a.counted = a.counter()
+	stages := append(guard.Standard(guard.Options{
 		Tools: &a.reg, Visible: a.Visible, Suggest: a.suggest, Missing: a.missing, Root: a.Root, Egress: policy,
-		Policies: []guard.Policy{rules.Judge}, Approver: a.approver(),
+		Policies: policies, Approver: a.approver(),
 		Spill: store.Sub(a.Store, "results"), Audit: a.audit, Redactor: a.redactor, Log: a.log,
 		Taint: a.taint, Sessions: a.opts.Sessions, Repeats: a.Config.repeats(), Mistakes: a.Config.mistakes(),
 		Limiter: a.limiter(), Middleware: middleware, Changes: a.changes,
-		Meter: meter, Counter: a.counter(),
+		Meter: meter, Counter: a.counted,
 		Checkpoints: a.Checkpoints,
-	})...)
+	}), a.habitStages()...)
+	if t := a.opts.Telemetry; t != nil {
+		stages = slices.Insert(stages, 0, t.Stage(a.redactor.Call))
+	}
+	a.exec = pipeline.New(&a.reg, stages...)
 	return nil
 }
 
@@ -241,11 +287,24 @@ func (a *App) host(name string) *module.Host {
 	return &module.Host{
 		Log: a.log.With("module", name), Root: a.Root, Sandbox: a.Sandbox, App: a.Config.App.ID, Now: time.Now,
 		HTTP:  egress.Client(egress.Policy{AllowHosts: a.Config.Security.AllowHosts}),
-		Store: store.Sub(a.Store, name), Checkpoints: a.Checkpoints,
+		Store: store.Sub(a.moduleStore(), name), Checkpoints: a.Checkpoints,
 		Secret:  a.opts.Secret,
 		Publish: func(tools ...*tool.Tool) error { return a.publish(name, tools...) },
-		Call:    a.Call, Explain: a.Explain, Tools: a.reg.Set, Visible: a.Visible, Search: a.Search,
+		Call:    a.Call, Explain: a.Explain, Tools: a.reg.Set, Visible: a.Visible, Search: a.Search, Suspect: a.taint.Suspicion,
+		Around: a.around, Ask: a.ask, Delegates: a.delegates, Delegate: a.delegate,
+		Successors: a.successors, Switch: a.switchAgent,
+		Apps: a.callable(), CallApp: a.callApp,
+		Skills: a.Config.skills, UseSkill: a.useSkill, Capabilities: a.capabilities, Granted: a.granted,
 	}
+}
+
+// moduleStore returns the store of the modules. An app that is only looked at
+// shows what its serving left, and writes nothing.
+func (a *App) moduleStore() store.Store {
+	if a.opts.Inspect {
+		return a.manifestStore()
+	}
+	return a.Store
 }
 
 func (a *App) openModules(ctx context.Context) error {
@@ -284,6 +343,12 @@ func (a *App) openModule(ctx context.Context, m *module.Module, block ModuleBloc
 	}
 	if ts.Judge != nil {
 		a.judges[m.Name] = ts.Judge
+	}
+	if ts.Sees != nil {
+		a.sees[m.Name] = ts.Sees
+	}
+	if ts.Tell != nil {
+		a.tellers = append(a.tellers, ts.Tell)
 	}
 	for _, t := range ts.Tools {
 		t.HeedsContext = true // the modules that there are vouch for their tools
@@ -337,6 +402,7 @@ func (a *App) openUpstreams(ctx context.Context) error {
 	o.Held = a.heldBack
 	a.ups = mcpbridge.OpenUpstreams(ctx, servers, o)
 	a.closers = append(a.closers, a.ups.Close)
+	a.keepIndex()
 	if m := a.ups.Module(); a.Config.Tools.Modules == nil || len(servers) > 0 {
 		if err := a.openModule(ctx, m, a.Config.Tools.Modules[m.Name]); err != nil {
 			a.fail(m.Name, err)
@@ -350,13 +416,36 @@ func (a *App) publish(owner string, tools ...*tool.Tool) error {
 	if err := a.reg.Replace(owner, a.priced(tools)...); err != nil {
 		return err
 	}
+	if a.warmth != nil {
+		<-a.warmth.ready
+	}
+	if !a.indexesLate() {
+		a.syncIndex()
+	}
+	return nil
+}
+
+// indexesLate reports whether tools are indexed when somebody searches: most
+// commands never do. Many tools are indexed as they come.
+func (a *App) indexesLate() bool {
+	return len(a.Config.Tools.MCPServers) == 0 && a.model.source == nil
+}
+
+func (a *App) syncIndex() {
 	a.publishing.Lock()
 	defer a.publishing.Unlock()
 	if set := a.reg.Set(); set != a.indexed { // of many who publish at once, one does it for all
 		a.index.Sync(set)
 		a.indexed = set
 	}
-	return nil
+}
+
+// finder returns the index, with all tools in it.
+func (a *App) finder() *search.Index {
+	if a.indexesLate() {
+		a.syncIndex()
+	}
+	return a.index
 }
 
 // Call runs a call through the pipeline.
@@ -364,17 +453,13 @@ func (a *App) Call(ctx context.Context, c *tool.Call) (*tool.Result, error) {
 	if a.opts.Inspect {
 		return tool.Fail(tool.Errorf(tool.CodePermission, "the app was opened to be looked at; nothing is run")), nil
 	}
-	if _, known := a.reg.Set().Lookup(c.Name); !known {
-		a.WaitUpstreams(ctx)
-	}
+	a.WaitTool(ctx, c.Name)
 	return a.exec.Do(ctx, c)
 }
 
 // Explain says what would become of a call, without running it.
 func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
-	if _, known := a.reg.Set().Lookup(c.Name); !known {
-		a.WaitUpstreams(ctx)
-	}
+	a.WaitTool(ctx, c.Name)
 	return a.exec.Explain(ctx, c)
 }
 
@@ -389,7 +474,17 @@ func (a *App) Tools() *tool.Set { return a.reg.Set() }
 // and the profile to which the caller is bound, and that of the agent that
 // calls, if one does.
 func (a *App) Visible(from tool.Origin, t *tool.Tool) bool {
-	if !a.rules.Visible(from, t) || !a.allows(from.Profile, t) {
+	if !a.may(from, t) {
+		return false
+	}
+	sees := a.sees[t.ModuleName()]
+	return sees == nil || sees(from, t)
+}
+
+// may is Visible but for what modules say of their own tools, which concerns
+// the caller alone and not those above it.
+func (a *App) may(from tool.Origin, t *tool.Tool) bool {
+	if !a.rules.Visible(from, t) || !a.allows(from.Profile, t) || !a.withinBounds(from, t) || !a.withinSkills(from, t) {
 		return false
 	}
 	if from.Kind == tool.KindMCP || from.Kind == tool.KindCLI || from.Kind.Daemon() {
@@ -403,11 +498,11 @@ func (a *App) Visible(from tool.Origin, t *tool.Tool) bool {
 // for them a while.
 func (a *App) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	a.WaitUpstreams(ctx)
-	return a.index.Search(ctx, q)
+	return a.learningSearch(ctx, q)
 }
 
 func (a *App) suggest(ctx context.Context, from tool.Origin, name string) []string {
-	return a.index.Suggest(name, 5, func(t *tool.Tool) bool { return a.Visible(from, t) })
+	return a.finder().Suggest(name, 5, func(t *tool.Tool) bool { return a.Visible(from, t) })
 }
 
 // upstreamPatience is how long a caller waits for upstream servers that are
@@ -425,6 +520,17 @@ func (a *App) WaitUpstreams(ctx context.Context) {
 	a.ups.Wait(ctx)
 }
 
+// WaitTool waits as WaitUpstreams does if no tool of that name is known yet, but
+// for its own server alone if the name says which that is.
+func (a *App) WaitTool(ctx context.Context, name string) {
+	if _, known := a.reg.Set().Lookup(name); known || a.ups == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, upstreamPatience)
+	defer cancel()
+	a.ups.WaitFor(ctx, name)
+}
+
 // MCPServers returns the upstream servers.
 func (a *App) MCPServers() *mcpbridge.Upstreams { return a.ups }
 
@@ -436,10 +542,11 @@ func (a *App) SessionsPerUser() int { return a.Config.Runtime.MaxSessionsPerUser
 
 // EndSession frees what was kept for a session: no call of it will come.
 func (a *App) EndSession(ctx context.Context, from tool.Origin) error {
+	a.active.forget(from.Session)
 	if l, ok := a.whole.(*lazyStore); ok && !l.opened() {
 		return nil // nothing was kept
 	}
-	return errors.Join(guard.Forget(ctx, store.Sub(a.Store, "results"), from), a.Approvals.EndSession(ctx, approval.OwnerOf(from)))
+	return errors.Join(guard.Forget(ctx, store.Sub(a.Store, "results"), from), a.taint.Forget(ctx, from), a.Approvals.EndSession(ctx, approval.OwnerOf(from)))
 }
 
 // Record writes a call to the audit that does not go through the pipeline,
@@ -472,6 +579,9 @@ type viewKey struct {
 	kind    tool.Kind
 	agent   string
 	profile string
+	window  int    // tokens; zero: the app's
+	active  string // the tools that are shown in full beside
+	under   string // those above, and what they let be used
 }
 
 // View returns what callers of this kind are shown, in a mode or, for "", in
@@ -480,30 +590,51 @@ func (a *App) View(from tool.Origin, mode inject.Mode) inject.View {
 	if mode != inject.Discovery {
 		a.WaitUpstreams(context.Background())
 	}
+	return a.present(viewKey{mode: mode, kind: from.Kind, agent: from.Agent, profile: from.Profile}, a.presentation(from, mode))
+}
+
+// present returns the view that the key stands for, which options make.
+func (a *App) present(key viewKey, o inject.Options) inject.View {
 	set := a.reg.Set()
 	a.views.mu.Lock()
 	defer a.views.mu.Unlock()
-	if a.views.set != set {
+	if a.views.set != set || len(a.views.views) >= maxViews {
 		a.views.set, a.views.views = set, map[viewKey]inject.View{}
 	}
-	key := viewKey{mode, from.Kind, from.Agent, from.Profile}
 	v, ok := a.views.views[key]
 	if !ok {
-		v = inject.Present(set, a.presentation(from, mode))
+		v = inject.Present(set, o)
 		a.views.views[key] = v
 	}
 	return v
 }
 
+// maxViews bounds how many views are kept: agents' views differ by what they use.
+const maxViews = 64
+
 func (a *App) presentation(from tool.Origin, mode inject.Mode) inject.Options {
 	o := inject.Options{
-		Window: a.Config.Runtime.Context.MaxTokens, Force: mode, Modules: a.Config.Runtime.DirectModules,
+		Window: a.Config.Runtime.Context.MaxTokens, Force: mode, Modules: a.directModules(from),
 		Visible: func(t *tool.Tool) bool { return a.Visible(from, t) },
 	}
 	if forced := a.Config.Runtime.ToolInjection; o.Force == "" && forced != nil {
 		o.Force, _ = inject.ParseMode(*forced)
 	}
 	return o
+}
+
+// directModules returns the modules whose tools are shown in every mode. To
+// agents those are shown as well that are of use only to whoever thinks of
+// them (SPEC I4).
+func (a *App) directModules(from tool.Origin) []string {
+	direct := slices.Clone(a.Config.Runtime.DirectModules)
+	if len(a.Config.called) > 0 {
+		direct = append(direct, "apps")
+	}
+	if from.Kind == tool.KindModel {
+		direct = append(direct, "memory")
+	}
+	return direct
 }
 
 // Changed returns a channel that is closed when the tools change.

@@ -48,7 +48,25 @@ func OpenApprovals(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	o.Inspect = false
 	a := &App{Config: o.Config, opts: o, log: o.Log}
-	for _, step := range []func(context.Context) error{a.openRoot, a.openStore, a.openApprovals} {
+	return a.openSteps(ctx, a.openRoot, a.openStore, a.openApprovals)
+}
+
+// OpenKept opens what is kept of an app alone, such as its Conversations: no
+// module, no server, no setup. Close the app.
+func OpenKept(ctx context.Context, o Options) (*App, error) {
+	if o.Config == nil {
+		o.Config = Default()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Inspect = false
+	a := &App{Config: o.Config, opts: o, log: o.Log}
+	return a.openSteps(ctx, a.openRoot, a.openStore)
+}
+
+func (a *App) openSteps(ctx context.Context, steps ...func(context.Context) error) (*App, error) {
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			a.Close()
 			return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/helve-ai/helve/egress"
 	"github.com/helve-ai/helve/guard"
+	"github.com/helve-ai/helve/llm/provider"
 	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
@@ -21,6 +22,11 @@ func (l *loader) check(root *node) {
 	l.checkModules(root)
 	l.checkServers(root)
 	l.checkCapabilities(root)
+	l.checkLexicon(root)
+	l.checkModel(root)
+	l.checkSkills(root)
+	l.checkOneShot(root)
+	l.checkApps(root)
 	l.checkRest(root)
 }
 
@@ -102,17 +108,19 @@ func (l *loader) checkBrain(f *field, path string) {
 	}
 	b := f.value
 	script := b.get("backend").str() == "script"
-	if b.get("provider_id") == nil && !script {
+	if id := b.field("provider_id"); id != nil && !l.broken[path+".provider_id"] {
+		l.fail(id.at, path+".provider_id", fmt.Sprintf("names the provider %q as one that is declared elsewhere, which is not supported by this version", id.value.text), "write provider and model, and base_url and api_key under config")
+	} else if !script {
 		switch {
 		case b.get("model") == nil:
-			l.fail(f.at, path, "names no model", "give provider and model, or provider_id")
+			l.fail(f.at, path, "names no model", "give provider and model")
 		case b.get("provider") == nil && b.get("backend") == nil:
-			l.fail(f.at, path, "names no provider", "give provider and model, or provider_id")
+			l.fail(f.at, path, "names no provider", "give provider and model")
 		}
 	}
+	known := provider.Keys(b.get("provider").str(), b.get("backend").str())
 	for _, c := range b.get("config").members() {
-		known := []string{"api_key", "base_url"}
-		if !script && !slices.Contains(known, c.key) {
+		if !slices.Contains(known, c.key) {
 			l.fail(c.at, joinPath(path+".config", c.key), fmt.Sprintf("unknown key %q", c.key), didYouMean(c.key, known))
 		}
 	}
@@ -319,11 +327,47 @@ func (l *loader) checkOAuth(s *node, path string) {
 	}
 	need("client_secret", "client_id")
 	need("issuer", "client_id")
-	if f := o.field("grant"); f != nil && f.value.str() == "client_credentials" {
-		for _, key := range []string{"client_id", "client_secret"} {
-			if o.field(key) == nil {
-				l.fail(f.at, joinPath(path, "grant"), "a client that signs in itself needs "+key, "add "+key)
+	need("key_id", "private_key")
+	if f := o.field("private_key"); f != nil {
+		switch {
+		case o.field("client_secret") != nil:
+			l.fail(f.at, joinPath(path, "private_key"), "a client proves itself by a secret or by a key, and this one has both", "remove private_key or client_secret")
+		case o.field("client_id") == nil && o.field("client_metadata_url") == nil:
+			l.fail(f.at, joinPath(path, "private_key"), "private_key needs client_id or client_metadata_url", "add the client to which the key belongs")
+		}
+	}
+	l.checkGrant(o, path)
+}
+
+// checkGrant reports keys of oauth that the grant lacks, or has no use for.
+func (l *loader) checkGrant(o *node, path string) {
+	grant, at := "authorization_code", o.at
+	if f := o.field("grant"); f != nil {
+		grant, at = f.value.str(), f.at
+	}
+	lacks := func(why string, keys ...string) {
+		if !slices.ContainsFunc(keys, func(k string) bool { return o.field(k) != nil }) {
+			l.fail(at, joinPath(path, "grant"), why+" needs "+strings.Join(keys, " or "), "add "+strings.Join(keys, " or "))
+		}
+	}
+	switch grant {
+	case "client_credentials":
+		lacks("a client that signs in itself", "client_id")
+		lacks("a client that signs in itself", "client_secret", "private_key")
+	case "jwt_bearer":
+		lacks("a workload that signs in itself", "assertion_file")
+	case "enterprise_managed":
+		lacks("signing in at an identity provider", "identity")
+		lacks("signing in at an identity provider", "client_id")
+		if f := o.field("identity"); f != nil {
+			if issuer := f.value.get("issuer"); issuer != nil {
+				l.checkURL(issuer, joinPath(path, "identity.issuer"))
 			}
+		}
+	}
+	for _, own := range [][2]string{{"assertion_file", "jwt_bearer"}, {"identity", "enterprise_managed"}} {
+		if f := o.field(own[0]); f != nil && grant != own[1] {
+			l.fail(f.at, joinPath(path, own[0]), own[0]+" belongs to grant: "+own[1], "write grant: "+own[1]+", or remove "+own[0])
 		}
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"regexp"
 	"time"
+
+	"github.com/helve-ai/helve/lexicon"
+	"github.com/helve-ai/helve/module"
 )
 
 // A Config is an app as its file declares it, templates filled in and defaults set.
@@ -16,7 +19,12 @@ type Config struct {
 	Security      Security `json:"security,omitzero" jsonschema:"how it is confined"`
 	Dev           Dev      `json:"dev,omitzero" jsonschema:"skills, variables, included files"`
 
-	places map[string]place // where each value stands in the files, by path
+	places  map[string]place // where each value stands in the files, by path
+	lexicon *lexicon.Lexicon // nil: as it comes with the program
+	words   []string         // the files that extend it, and those of skills
+	skills  []module.Skill
+	file    string            // from which it was read
+	called  map[string]callee // the apps that it may call
 }
 
 // Info says what an app is.
@@ -42,6 +50,7 @@ type Runtime struct {
 	EntryAgent         string          `json:"entry_agent,omitempty" jsonschema:"the agent that begins; the first if left out"`
 	MaxTurns           int             `json:"max_turns,omitempty" default:"50" min:"1" jsonschema:"how often the model may answer before a run ends"`
 	Timeout            int             `json:"timeout,omitempty" default:"300" min:"1" jsonschema:"seconds that a run may take"`
+	Budget             RunBudget       `json:"budget,omitzero" jsonschema:"what models may use in one run"`
 	Workdir            string          `json:"workdir,omitempty" jsonschema:"the root folder, relative to this file"`
 	WorkdirMode        string          `json:"workdir_mode,omitempty" enum:"none,required,fixed,auto" default:"\"auto\"" jsonschema:"whether there is a root folder: none, one that must be given, the one in this file, or whichever there is"`
 	DirectModules      []string        `json:"direct_modules,omitempty" jsonschema:"modules whose tools are shown in every mode"`
@@ -58,9 +67,16 @@ type Runtime struct {
 	Scheduler          bool            `json:"scheduler,omitempty" jsonschema:"offer schedule, cancel_schedule and remind"`
 	Triggers           json.RawMessage `json:"triggers,omitempty" form:"Triggers" jsonschema:"what starts the app"`
 	MaxSessionsPerUser int             `json:"max_sessions_per_user,omitempty" min:"1" jsonschema:"how many sessions one user may have at once"`
-	Input              json.RawMessage `json:"input,omitempty" form:"Any" jsonschema:"what a one-shot app is given"`
-	Output             json.RawMessage `json:"output,omitempty" form:"Any" jsonschema:"what a one-shot app gives back"`
-	PayloadSchema      json.RawMessage `json:"payload_schema,omitempty" form:"Object" jsonschema:"the JSON Schema of what a one-shot app is given"`
+	Input              json.RawMessage `json:"input,omitempty" form:"Any" jsonschema:"the JSON Schema of what a one-shot app is given"`
+	Output             json.RawMessage `json:"output,omitempty" form:"Any" jsonschema:"the JSON Schema of what a one-shot app gives back"`
+	PayloadSchema      json.RawMessage `json:"payload_schema,omitempty" form:"Object" jsonschema:"another name of input"`
+}
+
+// A RunBudget bounds what models may use in one run, all agents of it together.
+// Zero: no bound.
+type RunBudget struct {
+	Tokens  int     `json:"tokens,omitempty" min:"1" jsonschema:"that they read and say"`
+	Dollars float64 `json:"dollars,omitempty" min:"0" jsonschema:"that they cost, where prices are known (brain.config.price)"`
 }
 
 // Repetition says when a call is refused because it was made again and again
@@ -118,7 +134,7 @@ type Pool struct {
 type Brain struct {
 	Provider      string          `json:"provider,omitempty" jsonschema:"who offers the model"`
 	Model         string          `json:"model,omitempty" jsonschema:"the model's name"`
-	ProviderID    string          `json:"provider_id,omitempty" jsonschema:"a provider that is declared elsewhere, in place of provider and model"`
+	ProviderID    string          `json:"provider_id,omitempty" jsonschema:"a provider that is declared elsewhere, as other systems have it: refused, write provider and model"`
 	Backend       string          `json:"backend,omitempty" enum:"openai_compat,anthropic,github_copilot,gemini,ollama,script" jsonschema:"the protocol that is spoken"`
 	Config        json.RawMessage `json:"config,omitempty" form:"BrainConfig" jsonschema:"its settings"`
 	Credential    json.RawMessage `json:"credential,omitempty" form:"Credential" jsonschema:"the name of a credential, or {ref, scope}"`
@@ -136,6 +152,8 @@ type Tools struct {
 	Modules      map[string]ModuleBlock `json:"modules,omitempty" form:"Modules" jsonschema:"the modules that are open; the built-in defaults if left out"`
 	Capabilities Capabilities           `json:"capabilities,omitzero" jsonschema:"the policy"`
 	MCPServers   map[string]MCPServer   `json:"mcp_servers,omitempty" jsonschema:"upstream MCP servers"`
+	Apps         map[string]CalledApp   `json:"apps,omitempty" jsonschema:"one-shot apps that may be called as tools (call_app)"`
+	Search       ToolSearch             `json:"search,omitzero" jsonschema:"how they are found"`
 	Channels     json.RawMessage        `json:"channels,omitempty" form:"Channels" jsonschema:"ways to be notified"`
 }
 
@@ -223,6 +241,16 @@ type MCPServer struct {
 	Middleware  json.RawMessage     `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls of its tools: name, {name: settings}, or {name, config, enabled}"`
 }
 
+// A CalledApp is a one-shot app that may be called as a tool.
+type CalledApp struct {
+	File        string  `json:"file" minlen:"1" jsonschema:"its app file, in the folder of this one"`
+	Description string  `json:"description,omitempty" jsonschema:"what it is for, for those who may call it; its own if left out"`
+	May         []Rule  `json:"may,omitempty" jsonschema:"what it may do although its caller may not: without that, it changes nothing that the caller could not change; its own policy decides all the same"`
+	MaxTurns    int     `json:"max_turns,omitempty" min:"1" jsonschema:"how often models may answer in one call; its own runtime.max_turns holds, too"`
+	Timeout     int     `json:"timeout,omitempty" min:"1" jsonschema:"seconds that a call may take; its own runtime.timeout holds, too"`
+	Budget      float64 `json:"budget,omitempty" min:"0" jsonschema:"US dollars that models may cost in one call, where prices are known"`
+}
+
 // An OAuth says how to sign in to an upstream server: a map, or true for what
 // the server tells, or false.
 type OAuth struct {
@@ -233,7 +261,20 @@ type OAuth struct {
 	Issuer            string   `json:"issuer,omitempty" jsonschema:"the authorization server of the client; it is used nowhere else"`
 	Scopes            []string `json:"scopes,omitempty" jsonschema:"what to ask for, in place of what the server names"`
 	RedirectPort      int      `json:"redirect_port,omitempty" min:"1" max:"65535" jsonschema:"the port of http://127.0.0.1:PORT/callback, to which the browser comes back; a free one if left out"`
-	Grant             string   `json:"grant,omitempty" enum:"authorization_code,client_credentials" default:"\"authorization_code\"" jsonschema:"a person signs in, or the client itself by its secret, without helve login"`
+	PrivateKey        string   `json:"private_key,omitempty" minlen:"1" jsonschema:"in place of client_secret: the key by which the client proves itself, in PEM, best {{secret.NAME}}"`
+	KeyID             string   `json:"key_id,omitempty" minlen:"1" jsonschema:"the name of that key at the authorization server"`
+	Grant             string   `json:"grant,omitempty" enum:"authorization_code,client_credentials,jwt_bearer,enterprise_managed" default:"\"authorization_code\"" jsonschema:"who signs in: a person, or without helve login the client itself by its secret or key, or the workload by assertion_file; or a person once for all servers, at the identity provider"`
+	AssertionFile     string   `json:"assertion_file,omitempty" minlen:"1" jsonschema:"a file with the token that the platform gives to the workload, read whenever a token is needed (grant: jwt_bearer); relative to the root"`
+
+	Identity *Identity `json:"identity,omitempty" jsonschema:"the identity provider that vouches for the person (grant: enterprise_managed)"`
+}
+
+// An Identity is a client of an identity provider.
+type Identity struct {
+	Issuer       string `json:"issuer" jsonschema:"the provider's issuer, an https address"`
+	ClientID     string `json:"client_id" minlen:"1" jsonschema:"the client that is registered there"`
+	ClientSecret string `json:"client_secret,omitempty" minlen:"1" jsonschema:"its secret, better {{secret.NAME}}; none if left out"`
+	TokenFile    string `json:"token_file,omitempty" minlen:"1" jsonschema:"a file with the person's ID token, which another program writes; helve login gets one if left out"`
 }
 
 // An Override is an operator's word on one upstream tool.
@@ -265,9 +306,10 @@ type Security struct {
 
 // Dev holds skills, variables and included files.
 type Dev struct {
-	Skills    json.RawMessage   `json:"skills,omitempty" form:"Skills" jsonschema:"folders of instructions: {command, description, path}"`
-	Variables map[string]string `json:"variables,omitempty" jsonschema:"for templates: {{name}}"`
-	Include   []string          `json:"include,omitempty" jsonschema:"further files of this app, relative to this one: lists append, maps merge"`
+	Skills       json.RawMessage   `json:"skills,omitempty" form:"Skills" jsonschema:"folders of instructions: {command, description, path}"`
+	SkillFolders []string          `json:"skill_folders,omitempty" jsonschema:"folders in which every folder with a SKILL.md is a skill, relative to this file"`
+	Variables    map[string]string `json:"variables,omitempty" jsonschema:"for templates: {{name}}"`
+	Include      []string          `json:"include,omitempty" jsonschema:"further files of this app, relative to this one: lists append, maps merge"`
 }
 
 // A ModuleUse names a module that an agent may use, whole or by actions.

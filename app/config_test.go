@@ -70,7 +70,7 @@ func TestDefaultsOfWhatIsLeftOut(t *testing.T) {
 runtime: {context: {keep_recent: 0}}
 agents:
   - {id: a, brain: {provider: p, model: m, context: {}}}
-  - {id: b, role: coordinator, brain: {provider_id: p}, pool: {}}
+  - {id: b, role: coordinator, brain: {provider: p, model: m}, pool: {}}
 `)
 	if got := c.Runtime.Context; got.KeepRecent != 0 || got.OutputReserved != 4096 {
 		t.Errorf("context %+v: what is written must stay, the rest be set", got)

@@ -32,9 +32,25 @@ var forms = map[string]string{
 	"Credential": `{"type":["string","object"],"minLength":1,"description":"the name of a credential, or {ref, scope}","properties":{
 		"ref":{"type":"string","minLength":1},
 		"scope":{"type":"string","minLength":1}},"required":["ref"],"additionalProperties":false}`,
-	"BrainConfig": `{"type":"object","properties":{
-		"api_key":{"type":"string","description":"better {{secret.NAME}}"},
-		"base_url":{"type":"string"}}}`,
+	"BrainConfig": `{"type":"object","description":"which of these there are depends on the backend","properties":{
+		"api_key":{"type":"string","description":"the key; better a credential, or {{secret.NAME}}"},
+		"base_url":{"type":"string","minLength":1,"description":"where the API is, in place of the provider's own address"},
+		"api":{"enum":["chat","responses"],"description":"which of OpenAI's protocols (openai_compat)"},
+		"format":{"type":"string","minLength":1,"description":"how the model writes calls in its text, in place of what its name says; helve parse --help lists the formats"},
+		"effort":{"enum":["minimal","low","medium","high"],"description":"how long it may think before it answers"},
+		"summary":{"enum":["auto","concise","detailed"],"description":"summaries of its reasoning (openai_compat, responses)"},
+		"stream":{"type":"boolean","default":true,"description":"answers come piece by piece (openai_compat)"},
+		"num_ctx":{"type":"integer","minimum":256,"description":"tokens of the window that the model is given (ollama)"},
+		"client_id":{"type":"string","minLength":1,"description":"of the OAuth app by which helve signs in (github_copilot)"},
+		"github_url":{"type":"string","minLength":1,"description":"where to sign in, in place of https://github.com (github_copilot)"},
+		"headers":{"type":"object","additionalProperties":{"type":"string"},"description":"further headers of every request"},
+		"extra":{"type":"object","description":"further members of every request, as the API has them"},
+		"price":{"type":"object","description":"what a million tokens cost, in US dollars; without it no costs are counted","properties":{
+			"input":{"type":"number","minimum":0},"output":{"type":"number","minimum":0},"cached":{"type":"number","minimum":0}},
+			"required":["input","output"],"additionalProperties":false},
+		"turns":{"type":"array","items":{"type":"object"},"minItems":1,"description":"what the model says, turn by turn (script)"},
+		"pause":{"type":"integer","minimum":0,"description":"milliseconds between words (script)"}},
+		"additionalProperties":false}`,
 	"Object": `{"type":"object"}`,
 	"Any":    `{}`,
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,7 +47,7 @@ func OpenLive(ctx context.Context, log *slog.Logger, open func(context.Context) 
 		return nil, err
 	}
 	l := &Live{open: open, log: log, now: &generation{app: a}, changed: make(chan struct{})}
-	l.seen = digest(a.files())
+	l.seen = digest(a.Config.Files())
 	return l, nil
 }
 
@@ -58,7 +60,7 @@ func (l *Live) App() *App {
 
 // Follow looks at the app's files every so often, until ctx ends.
 func (l *Live) Follow(ctx context.Context, every time.Duration) {
-	if len(l.App().files()) == 0 {
+	if len(l.App().Config.Files()) == 0 {
 		return
 	}
 	tick := time.NewTicker(every)
@@ -78,7 +80,7 @@ func (l *Live) Follow(ctx context.Context, every time.Duration) {
 func (l *Live) Check(ctx context.Context) error {
 	l.reloading.Lock()
 	defer l.reloading.Unlock()
-	d := digest(l.App().files())
+	d := digest(l.App().Config.Files())
 	if d == l.seen {
 		return nil
 	}
@@ -91,7 +93,7 @@ func (l *Live) Check(ctx context.Context) error {
 		l.log.Error("the app file has changed and is bad; the app goes on as it was", "error", err)
 		return err
 	}
-	l.seen = digest(next.files())
+	l.seen = digest(next.Config.Files())
 	l.replace(next)
 	l.log.Info("the app file has changed; the app was opened anew", "app", next.Config.App.ID, "tools", next.Tools().Len())
 	return nil
@@ -174,17 +176,19 @@ func (l *Live) Close() error {
 	return err
 }
 
-// files returns the files from which the app was read.
-func (a *App) files() []string {
-	seen := map[string]bool{}
-	var out []string
-	for _, p := range a.Config.places {
-		if p.file != "" && !seen[p.file] {
-			seen[p.file] = true
-			out = append(out, p.file)
-		}
+// Files returns the files from which an app was read: that which was named,
+// those that it includes, those that extend its lexicon, and its skills and
+// their folders.
+func (c *Config) Files() []string {
+	files := map[string]bool{}
+	for _, file := range c.words {
+		files[file] = true
 	}
-	return out
+	for _, p := range c.places {
+		files[p.file] = p.file != ""
+	}
+	maps.DeleteFunc(files, func(_ string, there bool) bool { return !there })
+	return slices.Sorted(maps.Keys(files))
 }
 
 // digest sums up the contents of files, whatever their order. A file that
@@ -192,6 +196,9 @@ func (a *App) files() []string {
 func digest(files []string) (sum [sha256.Size]byte) {
 	for _, f := range files {
 		data, err := os.ReadFile(f)
+		if info, no := os.Stat(f); no == nil && info.IsDir() {
+			data, err = skillTexts(f), nil
+		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			continue
 		}

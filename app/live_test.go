@@ -104,3 +104,60 @@ func TestLiveFollowsItsFile(t *testing.T) {
 		t.Errorf("%d of 2 apps were closed", n)
 	}
 }
+
+// An app is opened anew when an app that it calls has changed, or a skill in
+// one of its folders, or a skill has been added there.
+func TestLiveFollowsWhatTheFileNames(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const agent = "agents: [{id: a, brain: {backend: script, config: {turns: [{say: x}]}}}]\n"
+	write("app.yaml", "app: {app_id: demo, name: Demo}\n"+agent+"dev: {skill_folders: [skills]}\ntools: {apps: {sum: {file: sum.yaml}}}\n")
+	write("sum.yaml", "app: {app_id: sum, name: Sum, description: adds}\nruntime: {mode: one_shot}\n"+agent)
+	write("skills/one/SKILL.md", "---\ndescription: First.\n---\nDo it.\n")
+	opened := 0
+	l, err := app.OpenLive(t.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context) (*app.App, error) {
+		opened++
+		file := filepath.Join(dir, "app.yaml")
+		cfg, err := app.Load(file, app.LoadOptions{Modules: std.Modules(), Env: os.LookupEnv})
+		if err != nil {
+			return nil, err
+		}
+		return app.Open(ctx, app.Options{Config: cfg, File: file, Modules: std.Modules(), Root: dir, Store: "memory"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	tools := func(want string) {
+		t.Helper()
+		p, err := l.App().PromptOf(t.Context(), "", "me")
+		if err != nil || !strings.Contains(p.String(), want) {
+			t.Errorf("the prompt lacks %q: %v\n%s", want, err, p)
+		}
+	}
+	for i, change := range []struct{ file, text, told string }{
+		{"sum.yaml", "app: {app_id: sum, name: Sum, description: multiplies}\nruntime: {mode: one_shot}\n" + agent, "- sum: multiplies"},
+		{"skills/one/SKILL.md", "---\ndescription: Other.\n---\nDo it.\n", "- one: Other."},
+		{"skills/two/SKILL.md", "---\ndescription: Second.\n---\nDo it.\n", "- two: Second."},
+	} {
+		write(change.file, change.text)
+		if err := l.Check(t.Context()); err != nil || opened != i+2 {
+			t.Errorf("%s: opened %d times, %v", change.file, opened, err)
+		}
+		tools(change.told)
+	}
+	write("sum.yaml", "app: {app_id: sum, name: Sum}\nruntime: {mode: one_shit}\n")
+	if err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "one_shit") {
+		t.Errorf("a bad app that is called: %v", err)
+	}
+	tools("- sum: multiplies")
+}

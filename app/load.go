@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/helve-ai/helve/guard"
+	"github.com/helve-ai/helve/lexicon"
 	"github.com/helve-ai/helve/module"
 )
 
@@ -73,6 +74,13 @@ type loader struct {
 	o        LoadOptions
 	files    []string // in the order in which they were read
 	problems Problems
+
+	lexicon *lexicon.Lexicon // nil: nothing extends it
+	skills  []module.Skill
+	words   []string // the files that extend it
+
+	callers []caller          // the apps by way of which this one is read, outermost first
+	called  map[string]callee // those that it may call
 
 	catalogue *catalogue      // what names in the file may name
 	partial   bool            // a file that is included could not be read
@@ -273,7 +281,7 @@ func (l *loader) decode(root *node) (*Config, error) {
 	if c.Runtime.EntryAgent == "" && len(c.Agents) > 0 {
 		c.Runtime.EntryAgent = c.Agents[0].ID
 	}
-	c.places = map[string]place{}
+	c.places, c.lexicon, c.words, c.skills, c.file, c.called = map[string]place{}, l.lexicon, l.words, l.skills, l.file, l.called
 	all, _ := survey(root)
 	for _, s := range all {
 		c.places[s.path] = s.at

@@ -2,19 +2,21 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/helve-ai/helve/llm/provider"
 	"github.com/helve-ai/helve/mcpbridge"
 )
 
 // upstreamOptions returns what does not depend on whether the app is open.
 func (o Options) upstreamOptions() mcpbridge.UpstreamOptions {
 	out := mcpbridge.UpstreamOptions{Log: o.Log, Version: o.Version, Watchdog: o.Watchdog, Credentials: o.Credentials,
-		AllowHosts: o.Config.Security.AllowHosts}
+		AllowHosts: o.Config.Security.AllowHosts, Telemetry: o.Telemetry}
 	if out.Log == nil {
 		out.Log = slog.New(slog.DiscardHandler)
 	}
@@ -67,4 +69,24 @@ func (o Options) upstream(server string) (mcpbridge.Upstream, error) {
 		return up, fmt.Errorf("tools.mcp_servers.%s: %w", server, err)
 	}
 	return up, nil
+}
+
+// CopilotBrain returns what the app file says of GitHub Copilot: the client id
+// and the address at which people sign in. ok is false if no brain is of it.
+func (c *Config) CopilotBrain() (clientID, address string, ok bool) {
+	for _, ag := range c.Agents {
+		for b := ag.Brain; b != nil; b = b.Fallback {
+			p, _ := provider.Named(b.Provider)
+			if b.Backend != "github_copilot" && (b.Backend != "" || p.Backend != "github_copilot") {
+				continue
+			}
+			var cfg struct {
+				ClientID string `json:"client_id"`
+				GitHub   string `json:"github_url"`
+			}
+			_ = json.Unmarshal(b.Config, &cfg) // checked when the file was read
+			return cfg.ClientID, cfg.GitHub, true
+		}
+	}
+	return "", "", false
 }

@@ -209,6 +209,10 @@ func (l *loader) resolveNames(c *Config) {
 		*rules = k.rules(*rules)
 	}
 	k.blocks(c.Tools.Modules)
+	for name, d := range c.Tools.Apps {
+		d.May = l.called[name].catalogue.rules(d.May)
+		c.Tools.Apps[name] = d
+	}
 	for name, limit := range p.RateLimits {
 		if moduleAliases[name] == nil {
 			continue

@@ -178,7 +178,8 @@ var clientRefs = []string{
 var secretPlaces = []string{
 	"tools.modules.*.config.**", "tools.modules.*.constraints.**", "tools.modules.*.setup.[].params.**",
 	"tools.mcp_servers.*.env.*", "tools.mcp_servers.*.headers.*", "tools.mcp_servers.*.args.[]", "tools.mcp_servers.*.url",
-	"tools.mcp_servers.*.oauth.client_secret",
+	"tools.mcp_servers.*.oauth.client_secret", "tools.mcp_servers.*.oauth.private_key", "tools.mcp_servers.*.oauth.identity.client_secret",
+	"tools.search.embeddings.api_key",
 	"agents.[].brain.**",
 	"dev.variables.*", // and from there where the variable is used
 }
@@ -189,7 +190,7 @@ func underAny(segs []string, patterns []string) bool {
 
 func secretsMayStand(text string, segs []string) error {
 	if ref := secretRef.FindString(text); ref != "" && !underAny(segs, secretPlaces) {
-		return Problem{Message: ref + " cannot stand here: secrets are filled into the config, constraints and setup of modules, the args, env, url, headers and oauth.client_secret of mcp_servers, and brains only"}
+		return Problem{Message: ref + " cannot stand here: secrets are filled into the config, constraints and setup of modules, the args, env, url and headers of mcp_servers, the secrets and keys of their oauth, tools.search.embeddings.api_key, and brains only"}
 	}
 	return nil
 }

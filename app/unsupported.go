@@ -12,14 +12,9 @@ var unsupported = []struct {
 	{"runtime.watchers", "watchers are", ""},
 	{"runtime.scheduler", "the scheduler is", ""},
 	{"runtime.triggers", "triggers are", ""},
-	{"runtime.input", "inputs of one-shot apps are", ""},
-	{"runtime.output", "outputs of one-shot apps are", ""},
-	{"runtime.payload_schema", "payload schemas are", ""},
 	{"agents.[].hooks", "hooks are", ""},
-	{"agents.[].capabilities", "skills are", ""},
 	{"tools.modules.*.credential", "stored credentials are", ""},
 	{"tools.channels", "channels are", ""},
-	{"dev.skills", "skills are", ""},
 }
 
 // checkSupported refuses what is known and cannot be done yet.

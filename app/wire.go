@@ -105,9 +105,7 @@ func (c *Config) upstream(name, rootDir string, secret func(string) (string, err
 	if s.Asks == "all" {
 		u.Asks = mcpbridge.AsksAll
 	}
-	if u.Cwd != "" && !filepath.IsAbs(u.Cwd) {
-		u.Cwd = filepath.Join(rootDir, u.Cwd)
-	}
+	u.Cwd = inRoot(rootDir, u.Cwd)
 	hidden := func(name string) (string, error) {
 		if secret == nil {
 			return "", fmt.Errorf("there is no source of secrets")
@@ -126,7 +124,7 @@ func (c *Config) upstream(name, rootDir string, secret func(string) (string, err
 	if u.URL, err = expandSecrets(s.URL, hidden); err != nil {
 		return u, fmt.Errorf("url: %w", err)
 	}
-	if u.OAuth, err = s.OAuth.signIn(secret); err != nil {
+	if u.OAuth, err = s.OAuth.signIn(rootDir, secret); err != nil {
 		return u, fmt.Errorf("oauth: %w", err)
 	}
 	if u.Env, err = expandMap(s.Env, secret); err != nil {
@@ -143,15 +141,35 @@ func (c *Config) upstream(name, rootDir string, secret func(string) (string, err
 	return u, nil
 }
 
+// inRoot returns where a path leads that may be relative to the root; "": nowhere.
+func inRoot(rootDir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(rootDir, path)
+}
+
 // signIn returns how to sign in; nil: by what the server tells.
-func (o *OAuth) signIn(secret func(string) (string, error)) (out mcpbridge.OAuth, err error) {
+func (o *OAuth) signIn(rootDir string, secret func(string) (string, error)) (out mcpbridge.OAuth, err error) {
 	if o == nil {
 		return out, nil
 	}
 	out = mcpbridge.OAuth{Off: o.Off, ClientID: o.ClientID, Issuer: o.Issuer, ClientMetadataURL: o.ClientMetadataURL,
-		Scopes: o.Scopes, RedirectPort: o.RedirectPort, Machine: o.Grant == "client_credentials"}
+		Scopes: o.Scopes, RedirectPort: o.RedirectPort, KeyID: o.KeyID, AssertionFile: inRoot(rootDir, o.AssertionFile)}
+	if o.Grant != "authorization_code" {
+		out.Grant = mcpbridge.Grant(o.Grant)
+	}
 	if out.ClientSecret, err = expandSecrets(o.ClientSecret, secret); err != nil {
 		return out, fmt.Errorf("client_secret: %w", err)
+	}
+	if out.PrivateKey, err = expandSecrets(o.PrivateKey, secret); err != nil {
+		return out, fmt.Errorf("private_key: %w", err)
+	}
+	if id := o.Identity; id != nil {
+		out.Identity = mcpbridge.Identity{Issuer: id.Issuer, ClientID: id.ClientID, TokenFile: inRoot(rootDir, id.TokenFile)}
+		if out.Identity.ClientSecret, err = expandSecrets(id.ClientSecret, secret); err != nil {
+			return out, fmt.Errorf("identity.client_secret: %w", err)
+		}
 	}
 	return out, nil
 }
@@ -289,6 +307,21 @@ func IfThere(s store.Store) store.Store {
 
 type ifThere struct{ *lazyStore }
 
+// quietly returns a part of the app's store that reading does not make.
+func (a *App) quietly(part string) store.Store {
+	look := store.Sub(IfThere(a.whole), "apps/"+a.Config.App.ID)
+	return quiet{store.Sub(a.Store, part), store.Sub(look, part)}
+}
+
+type quiet struct {
+	store.Store
+	look store.Store
+}
+
+func (q quiet) View(ctx context.Context, fn func(store.Reader) error) error {
+	return q.look.View(ctx, fn)
+}
+
 func (s ifThere) View(ctx context.Context, fn func(store.Reader) error) error {
 	if !s.opened() {
 		if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) {
@@ -302,6 +335,13 @@ func (s ifThere) View(ctx context.Context, fn func(store.Reader) error) error {
 // is only looked at reads the one that its serving left, so that no server
 // need be started, and writes nothing.
 func (a *App) manifestStore() store.Store {
+	if a.manifests == nil {
+		a.manifests = a.openManifests()
+	}
+	return a.manifests
+}
+
+func (a *App) openManifests() store.Store {
 	if !a.opts.Inspect {
 		return a.Store
 	}

@@ -162,7 +162,10 @@ func tree(t testing.TB, dir string) map[string]string {
 	return out
 }
 
-func same(t testing.TB, what string, got, want map[string]string) {
+func same(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, what string, got, want map[string]string) {
 	t.Helper()
 	if d := cmp.Diff(want, got); d != "" {
 		t.Fatalf("%s (-want +got):\n%s", what, d)

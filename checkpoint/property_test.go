@@ -126,7 +126,7 @@ func TestUndoGivesWhatWas(t *testing.T) {
 		if out := b.restore(t, checkpoint.Selection{ID: id, Since: true}); len(out.Failed) > 0 {
 			rt.Fatalf("undo %d: %v", k, out.Failed)
 		}
-		same(t, fmt.Sprintf("undo %d of %d", k, n), tree(t, b.dir), trees[n-k])
+		same(rt, fmt.Sprintf("undo %d of %d", k, n), tree(t, b.dir), trees[n-k])
 		if fmt.Sprint(trees[n-k]) == fmt.Sprint(trees[n]) {
 			return // nothing had to be done
 		}
@@ -134,12 +134,12 @@ func TestUndoGivesWhatWas(t *testing.T) {
 		if out := b.restore(t, checkpoint.Selection{ID: undo}); len(out.Failed) > 0 {
 			rt.Fatalf("redo: %v", out.Failed)
 		}
-		same(t, "redo", tree(t, b.dir), trees[n])
+		same(rt, "redo", tree(t, b.dir), trees[n])
 		// And once more all the way back.
 		id, _, err = b.Last(t.Context(), n)
 		check(t, err)
 		b.restore(t, checkpoint.Selection{ID: id, Since: true})
-		same(t, "undo all", tree(t, b.dir), trees[0])
+		same(rt, "undo all", tree(t, b.dir), trees[0])
 	})
 }
 
@@ -153,4 +153,31 @@ func linked(dir string, targets []checkpoint.Target) bool {
 		}
 	}
 	return false
+}
+
+// A folder whose place a link took comes back with all that was in it, and
+// goes again.
+func TestLinkInAFoldersPlace(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a right there")
+	}
+	for _, target := range []string{"a", "nowhere", "../outside", "d"} {
+		b := newBench(t, new(mem.Store), checkpoint.Limits{})
+		at := func(rel string) string { return filepath.Join(b.dir, filepath.FromSlash(rel)) }
+		for _, name := range []string{"a", "d/x", "e/a", "e/f/a"} {
+			b.do(t, func() { check(t, replace(at(name), []byte(name), 0o644)) }, file(name))
+		}
+		before := tree(t, b.dir)
+		b.do(t, func() {
+			check(t, os.RemoveAll(at("e")))
+			check(t, os.Symlink(target, at("e")))
+		}, folder("e"))
+		after := tree(t, b.dir)
+		id, _, err := b.Last(t.Context(), 1)
+		check(t, err)
+		b.restore(t, checkpoint.Selection{ID: id, Since: true})
+		same(t, "undo, link to "+target, tree(t, b.dir), before)
+		b.restore(t, checkpoint.Selection{ID: b.list(t, checkpoint.Filter{Limit: 1})[0].ID})
+		same(t, "redo, link to "+target, tree(t, b.dir), after)
+	}
 }

@@ -237,6 +237,8 @@ func (k *Keeper) forbidden(rel string, now, then State) string {
 	_, err := k.opts.Root.At(rel, access)
 	var e *root.Error
 	switch {
+	case err != nil && now.Kind == Absent && k.beneathLink(rel):
+		return "" // the place is judged when the folder is there again
 	case errors.As(err, &e):
 		return e.Reason
 	case err != nil:

@@ -170,11 +170,31 @@ func (s *saver) target(t Target) error {
 	return s.keeper.beneath(s.ctx, t.Path, s.add)
 }
 
+// beneathLink reports whether a link stands where a folder above the place
+// would be: then nothing stands at the place itself.
+func (k *Keeper) beneathLink(rel string) bool {
+	for i := range len(rel) {
+		if rel[i] != '/' {
+			continue
+		}
+		p, err := k.opts.Root.At(rel[:i], root.ToList)
+		if err != nil || !p.Exists {
+			return false
+		}
+		if p.Mode.Type() == fs.ModeSymlink {
+			return true
+		}
+	}
+	return false
+}
+
 // look returns what stands at a place, without the digest of a file.
 func (k *Keeper) look(rel string) (State, error) {
 	r := k.opts.Root
 	p, err := r.At(rel, root.ToList)
 	switch {
+	case err != nil && k.beneathLink(rel):
+		return State{Kind: Absent}, nil
 	case err != nil:
 		return State{}, err
 	case !p.Exists:

@@ -79,14 +79,14 @@ func TestStores(t *testing.T) {
 func shared(t *testing.T, b *bench) {
 	const writers, each = 4, 12
 	var calls, all sync.WaitGroup
-	stop := make(chan struct{})
-	all.Go(func() { // prunes all the time
+	stop, wrote := make(chan struct{}), make(chan struct{}, 1)
+	all.Go(func() { // prunes again and again, but leaves the writers a turn: it works alone
 		k := b.keeper(checkpoint.Limits{})
 		for {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-wrote:
 			}
 			if _, err := k.Prune(t.Context(), checkpoint.Pruning{MaxAge: time.Hour, MaxBytes: -1}); err != nil {
 				t.Error(err)
@@ -113,6 +113,10 @@ func shared(t *testing.T, b *bench) {
 					t.Error(err)
 				}
 				p.Done(t.Context())
+				select {
+				case wrote <- struct{}{}:
+				default:
+				}
 			}
 		})
 	}

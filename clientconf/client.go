@@ -13,6 +13,7 @@ type Client struct {
 	// Helve shows it all of them. The others get discovery.
 	Searches bool
 	Why      string // where Searches is known from
+	Note     string // what who uses it should know; "": nothing
 
 	key   string // under which servers stand
 	user  string // its file: relative to Places.Home, or with @ to Places.Config
@@ -32,7 +33,8 @@ var Clients = []Client{
 	{ID: "vscode", Title: "VS Code", key: "servers", user: "@Code/User/mcp.json", local: ".vscode/mcp.json"},
 	{ID: "windsurf", Title: "Windsurf", key: "mcpServers", user: ".codeium/windsurf/mcp_config.json"},
 	{ID: "gemini", Title: "Gemini CLI", key: "mcpServers", user: ".gemini/settings.json", local: ".gemini/settings.json"},
-	{ID: "codex", Title: "Codex", key: "mcp_servers", user: ".codex/config.toml", local: ".codex/config.toml"},
+	{ID: "codex", Title: "Codex", key: "mcp_servers", user: ".codex/config.toml", local: ".codex/config.toml",
+		Note: `Codex asks before every call of a tool that is not marked as reading, execute_tool among them, and codex exec refuses those; default_tools_approval_mode = "approve" in Helve's table leaves the asking to Helve, which judges each call by what it does`},
 }
 
 // ClientOf returns the client with an id.

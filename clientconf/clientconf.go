@@ -222,11 +222,11 @@ func (d *document) field(s *Server, f member) bool {
 			}
 			return true
 		}
-		s.Command = v.text
-		return v.kind == isString
+		return take(&s.Command, v)
 	case "args":
 		for _, item := range v.items {
 			if item.kind == isList || item.kind == isMap || item.kind == isNull {
+				s.Args = nil
 				return false
 			}
 			s.Args = append(s.Args, item.text)
@@ -239,30 +239,41 @@ func (d *document) field(s *Server, f member) bool {
 	case "env_http_headers": // Codex: the names of variables
 		return pairs(&s.Headers, v, "${%s}")
 	case "bearer_token_env_var":
-		set(&s.Headers, "Authorization", "Bearer ${"+v.text+"}")
-		return v.kind == isString
+		var name string
+		if !take(&name, v) {
+			return false
+		}
+		set(&s.Headers, "Authorization", "Bearer ${"+name+"}")
+		return true
 	case "env_vars":
 		for _, name := range texts(v) {
 			set(&s.Env, name, "${"+name+"}")
 		}
 		return v.kind == isList
 	case "cwd":
-		s.Cwd = v.text
-		return v.kind == isString
+		return take(&s.Cwd, v)
 	case "httpUrl": // Gemini CLI: before url
-		s.URL = v.text
-		return v.kind == isString
+		return take(&s.URL, v)
 	case "url", "serverUrl":
-		if s.URL == "" {
-			s.URL = v.text
+		if s.URL != "" {
+			return v.kind == isString
 		}
-		return v.kind == isString
+		return take(&s.URL, v)
 	case "disabled":
 		s.Disabled = s.Disabled || v.text == "true"
 	case "enabled":
 		s.Disabled = s.Disabled || v.text == "false"
 	}
 	return false
+}
+
+// take takes over a text; false: it is none.
+func take(into *string, v *value) bool {
+	if v.kind != isString {
+		return false
+	}
+	*into = v.text
+	return true
 }
 
 // pairs reads an object of scalars.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -119,6 +120,23 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A value of another kind than it should be is left out whole, and told.
+func TestReadOddKinds(t *testing.T) {
+	got, warnings, err := Read("f", []byte(`{"mcpServers": {"x": {"command": 5}, "y": {"command": "y", "args": ["a", null], "cwd": 1}, "z": {"url": true}, "w": 7}}`))
+	if err != nil || len(got) != 1 || got[0].Command != "y" || got[0].Args != nil || got[0].Cwd != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var said []string
+	for _, w := range warnings {
+		said = append(said, w.Text)
+	}
+	want := []string{`"x": not taken over: command`, `"x" has neither a command nor a url, and is left out`, `"y": not taken over: args, cwd`,
+		`"z": not taken over: url`, `"z" has neither a command nor a url, and is left out`, `"w" is not an object, and is left out`}
+	if !slices.Equal(said, want) {
+		t.Errorf("%q", said)
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "f: the file is empty",
@@ -159,25 +177,27 @@ func TestSecure(t *testing.T) {
 			Server{Command: "a", Env: map[string]string{"A_KEY": "{{secret.S_A_KEY}}", "MAX_TOKENS": "4096", "DEBUG": "true", "PLAIN": "text", "ODD": "{{secret.S_A_KEY}}", "HOME_DIR": "{{env.HOME}}", "LEVEL": `{{env.LEVEL ?? "low"}}`}},
 			"S_A_KEY"},
 		{"headers", Server{URL: "https://x.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer " + token, "X-Token": "$X_TOKEN", "Accept": "a/b"}},
-			Server{URL: "https://x.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer {{secret.S_AUTHORIZATION}}", "X-Token": "{{env.X_TOKEN}}", "Accept": "a/b"}},
+			Server{URL: "https://x.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer {{secret.S_AUTHORIZATION}}", "X-Token": "{{secret.X_TOKEN}}", "Accept": "a/b"}},
 			"S_AUTHORIZATION"},
 		{"arguments", Server{Command: "a", Args: []string{"--api-key", "hunter2", "--token=abc", "-e", "DB_PASSWORD=x y", "--header", "X-Api-Key: k", "--port", "80", "sh -c 'MY_SECRET=s3 run'"}},
-			Server{Command: "a", Args: []string{"--api-key", "{{env.HELVE_SECRET_S_API_KEY}}", "--token={{env.HELVE_SECRET_S_TOKEN}}", "-e", "DB_PASSWORD={{env.HELVE_SECRET_S_DB_PASSWORD}}", "--header", "X-Api-Key: {{env.HELVE_SECRET_S_X_API_KEY}}", "--port", "80", "sh -c 'MY_SECRET={{env.HELVE_SECRET_S_MY_SECRET}} run'"}},
+			Server{Command: "a", Args: []string{"--api-key", "{{secret.S_API_KEY}}", "--token={{secret.S_TOKEN}}", "-e", "DB_PASSWORD={{secret.S_DB_PASSWORD}}", "--header", "X-Api-Key: {{secret.S_X_API_KEY}}", "--port", "80", "sh -c 'MY_SECRET={{secret.S_MY_SECRET}} run'"}},
 			"S_API_KEY S_TOKEN S_DB_PASSWORD S_X_API_KEY S_MY_SECRET"},
 		{"addresses", Server{URL: "https://me:pw@x.example.com/s/" + token + "/mcp?api_key=k1&page=2"},
-			Server{URL: "https://{{env.HELVE_SECRET_S_USERINFO}}@x.example.com/s/{{env.HELVE_SECRET_S_URL}}/mcp?api_key={{env.HELVE_SECRET_S_API_KEY}}&page=2"},
+			Server{URL: "https://{{secret.S_USERINFO}}@x.example.com/s/{{secret.S_URL}}/mcp?api_key={{secret.S_API_KEY}}&page=2"},
 			"S_USERINFO S_URL S_API_KEY"},
 		{"asked", Server{Command: "a", Args: []string{"${input:the-id}"}, Env: map[string]string{"K": "${input:the-id}"}},
-			Server{Command: "a", Args: []string{"{{env.HELVE_SECRET_the_id}}"}, Env: map[string]string{"K": "{{secret.the_id}}"}}, "the_id the_id"},
+			Server{Command: "a", Args: []string{"{{secret.the_id}}"}, Env: map[string]string{"K": "{{secret.the_id}}"}}, "the_id"},
+		{"where no secrets may stand", Server{Command: "${input:the-id}", Cwd: "/x/${ROOT_TOKEN}", Env: map[string]string{"K": "${ROOT_TOKEN}"}},
+			Server{Command: "{{env.HELVE_SECRET_the_id}}", Cwd: "/x/{{env.ROOT_TOKEN}}", Env: map[string]string{"K": "{{secret.ROOT_TOKEN}}"}}, "the_id"},
 		{"a default that is a secret", Server{Command: "a", Env: map[string]string{"API_KEY": "${API_KEY:-hunter2}"}},
-			Server{Command: "a", Env: map[string]string{"API_KEY": "{{env.API_KEY}}"}}, ""},
+			Server{Command: "a", Env: map[string]string{"API_KEY": "{{secret.API_KEY}}"}}, ""},
 		{"within texts", Server{Command: "a", Args: []string{"--config", `{"apiKey":"k1","n":1}`, "Server=db;Password=pw1;Port=1", "Authorization:${AUTH}"}, Env: map[string]string{"AUTH": "Bearer zzzz-yyyy", "HEADERS": `{"Authorization": "Bearer ntn_abc"}`}},
-			Server{Command: "a", Args: []string{"--config", `{"apiKey":"{{env.HELVE_SECRET_S_APIKEY}}","n":1}`, "Server=db;Password={{env.HELVE_SECRET_S_PASSWORD}};Port=1", `Authorization:{{"${"}}AUTH}`}, Env: map[string]string{"AUTH": "Bearer {{secret.S_AUTH}}", "HEADERS": "{{secret.S_HEADERS}}"}},
+			Server{Command: "a", Args: []string{"--config", `{"apiKey":"{{secret.S_APIKEY}}","n":1}`, "Server=db;Password={{secret.S_PASSWORD}};Port=1", `Authorization:{{"${"}}AUTH}`}, Env: map[string]string{"AUTH": "Bearer {{secret.S_AUTH}}", "HEADERS": "{{secret.S_HEADERS}}"}},
 			"S_APIKEY S_PASSWORD S_AUTH S_HEADERS"},
 		{"no templates", Server{Command: "a", Args: []string{"{{x}}", "${1x}", "{${X}", "$HOME", "a@1.2", "img@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}},
 			Server{Command: "a", Args: []string{`{{"{{"}}x}}`, `{{"${"}}1x}`, `{{"{"}}{{env.X}}`, "$HOME", "a@1.2", "img@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}}, ""},
 		{"the same elsewhere", Server{Command: "a", Args: []string{"run " + "hunter22"}, Env: map[string]string{"PASSWORD": "hunter22"}},
-			Server{Command: "a", Args: []string{"run {{env.HELVE_SECRET_S_PASSWORD}}"}, Env: map[string]string{"PASSWORD": "{{secret.S_PASSWORD}}"}}, "S_PASSWORD S_PASSWORD"},
+			Server{Command: "a", Args: []string{"run {{secret.S_PASSWORD}}"}, Env: map[string]string{"PASSWORD": "{{secret.S_PASSWORD}}"}}, "S_PASSWORD"},
 	}
 	p := Secrets{Key: func(s string) bool { return strings.EqualFold(s, "authorization") }}
 	for _, test := range tests {
@@ -189,7 +209,7 @@ func TestSecure(t *testing.T) {
 		var names []string
 		for _, r := range refs {
 			if r.Variable {
-				if !strings.Contains(fmt.Sprint(got), "{{env."+r.Name+"}}") {
+				if !strings.Contains(fmt.Sprint(got), r.written()) {
 					t.Errorf("%s: %s is asked for, and not referred to", test.name, r.Name)
 				}
 				continue
@@ -473,7 +493,7 @@ func FuzzSecure(f *testing.F) {
 		if !written.MatchString(got.Env["API_TOKEN"]) || len(refs) == 0 {
 			t.Errorf("%q became %q", s, got.Env["API_TOKEN"])
 		}
-		if body := scheme.ReplaceAllString(s, ""); len(body) > 5 && !strings.Contains("--password={{env.HELVE_SECRET_S_API_TOKEN}}", body) && strings.Contains(got.Args[0], body) {
+		if body := scheme.ReplaceAllString(s, ""); len(body) > 5 && !strings.Contains("--password={{secret.S_API_TOKEN}}", body) && strings.Contains(got.Args[0], body) {
 			t.Errorf("%q became %q", s, got.Args[0])
 		}
 	})

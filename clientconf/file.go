@@ -121,13 +121,16 @@ func (f *File) BackupPath() string { return f.Path + BackupSuffix }
 // Backup copies what was read beside the file, and returns the copy's path; ""
 // if there was no file. An earlier backup with other content is kept under a
 // name with a number.
-func (f *File) Backup() (string, error) {
+func (f *File) Backup() (string, error) { return f.BackupAs(f.Data) }
+
+// BackupAs is Backup, with a text in place of what was read.
+func (f *File) BackupAs(data []byte) (string, error) {
 	if !f.Exists {
 		return "", nil
 	}
 	path := f.BackupPath()
 	old, err := os.ReadFile(path)
-	if err == nil && bytes.Equal(old, f.Data) {
+	if err == nil && bytes.Equal(old, data) {
 		return path, nil
 	}
 	if err == nil {
@@ -143,7 +146,7 @@ func (f *File) Backup() (string, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	tmp, err := writeTemp(path, f.Data, f.mode)
+	tmp, err := writeTemp(path, data, f.mode)
 	if err != nil {
 		return "", err
 	}

@@ -33,8 +33,8 @@ type Reference struct {
 
 // Secure returns the server under a name that app files accept, with
 // references in place of secrets and of what the client fills in:
-// {{secret.NAME}} in env and headers, {{env.HELVE_SECRET_NAME}} elsewhere,
-// and {{env.NAME}} for ${NAME}. Texts that only look like templates are quoted.
+// {{secret.NAME}}, {{env.HELVE_SECRET_NAME}} where app files take no secrets
+// (command and cwd), and {{env.NAME}} for a ${NAME} that names none. Texts that only look like templates are quoted.
 func (p Secrets) Secure(s Server, name string) (Server, []Reference) {
 	g := &guardian{Secrets: p, server: s, name: name}
 	out := s
@@ -54,7 +54,7 @@ func (p Secrets) Secure(s Server, name string) (Server, []Reference) {
 // written returns the reference as an app file has it.
 func (r Reference) written() string {
 	switch {
-	case r.Variable:
+	case r.Variable && r.Early:
 		return "{{env." + r.Name + "}}"
 	case r.Early:
 		return "{{env.HELVE_SECRET_" + r.Name + "}}"
@@ -137,7 +137,7 @@ func looksRandom(s string) bool {
 
 // refer returns the reference for a value.
 func (g *guardian) refer(place, key, text string, asked bool) string {
-	early := !strings.HasPrefix(place, "env.") && !strings.HasPrefix(place, "headers.")
+	early := filledEarly(place)
 	name := secretName(g.name, key)
 	if asked {
 		name = identifier(key)
@@ -294,10 +294,16 @@ func (g *guardian) own(name, inner string) bool {
 	return ok && name == inner && !strings.Contains(text, "${"+name) && !strings.Contains(text, "$"+name)
 }
 
-// variable returns the reference for a variable of the environment.
+// filledEarly reports whether a place is filled in when the app is opened: app
+// files take no secrets there, which are filled in when the server is started.
+func filledEarly(place string) bool { return place == "command" || place == "cwd" }
+
+// variable returns the reference for a variable of the environment. One that
+// holds a secret is filled in late, so that a server alone fails without it.
 func (g *guardian) variable(place, name string) string {
-	r := Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: true, Variable: true}
-	if !slices.ContainsFunc(g.refs, func(o Reference) bool { return o.Variable && o.Name == name }) {
+	early := filledEarly(place) || !g.isKey(name, name)
+	r := Reference{Name: name, Server: g.name, Place: place, Source: g.server.Source, Early: early, Variable: true}
+	if !slices.ContainsFunc(g.refs, func(o Reference) bool { return o.Variable && o.Name == name && o.Early == early }) {
 		g.refs = append(g.refs, r)
 	}
 	return r.written()

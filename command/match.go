@@ -2,6 +2,7 @@ package command
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -114,16 +115,56 @@ func (p *Pattern) MatchAll(line *Line) bool {
 }
 
 // MatchAny reports whether the pattern describes some part of the line: the
-// question for rules that deny or ask. A program named by a path counts by its
-// last element too.
-func (p *Pattern) MatchAny(line *Line) bool {
-	for _, part := range line.Parts {
-		if len(part.Argv) == 0 {
+// question for rules that deny or ask. It is asked generously: a program named
+// by a path counts by its last element too, options before a subcommand do not
+// hide it (git -C . push), nor do programs that start another (env, timeout,
+// xargs), nor a shell that is given a text (sh -c), whatever the text is if it
+// cannot be read.
+func (p *Pattern) MatchAny(line *Line) bool { return p.matchAny(line, 0) }
+
+func (p *Pattern) matchAny(line *Line, depth int) bool {
+	return slices.ContainsFunc(line.Parts, func(part Part) bool { return p.Match(part) || p.within(part.Argv, depth) })
+}
+
+// starters are programs that start the one that their arguments name; of those
+// that are true, an argument may be a text for a shell.
+var starters = map[string]bool{
+	"env": true, "eval": true, "sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true, "fish": true, "busybox": true, "toybox": true,
+	"su": true, "runuser": true, "script": true, "watch": true, "parallel": true, "flock": true, "xargs": true, "ssh": true,
+	"command": false, "exec": false, "builtin": false, "nohup": false, "timeout": false, "nice": false, "ionice": false, "setsid": false, "stdbuf": false,
+	"time": false, "sudo": false, "doas": false, "find": false, "fd": false, "chroot": false, "unshare": false, "nsenter": false, "strace": false,
+	"ltrace": false, "chrt": false, "taskset": false, "systemd-run": false, "proot": false, "fakeroot": false, "setarch": false, "bwrap": false, "firejail": false,
+}
+
+// within reports whether the pattern describes a command, or one that it starts.
+func (p *Pattern) within(argv []string, depth int) bool {
+	if len(argv) == 0 {
+		return false
+	}
+	name := path.Base(strings.ReplaceAll(argv[0], `\`, "/"))
+	for from := 1; from <= len(argv); from++ {
+		if p.Match(Part{Argv: append([]string{name}, argv[from:]...)}) {
+			return true
+		}
+		if from < len(argv) && !strings.HasPrefix(argv[from], "-") && !strings.HasPrefix(argv[from-1], "-") {
+			break // what stands here is no option, nor the value of one
+		}
+	}
+	text, starts := starters[name]
+	if !starts {
+		return false
+	}
+	for i, arg := range argv[1:] {
+		if p.within(argv[i+1:], depth) {
+			return true
+		}
+		if !text || !strings.ContainsAny(arg, " \t\n;|&`$(<>") {
 			continue
 		}
-		bare := part
-		bare.Argv = append([]string{path.Base(strings.ReplaceAll(part.Argv[0], `\`, "/"))}, part.Argv[1:]...)
-		if p.Match(part) || p.Match(bare) {
+		if depth >= 3 {
+			return true
+		}
+		if line, err := Parse(arg); err != nil || p.matchAny(line, depth+1) {
 			return true
 		}
 	}

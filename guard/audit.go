@@ -70,6 +70,9 @@ func entryOf(c *tool.Call, res *tool.Result, redact *Redactor) *audit.Entry {
 		Cost:     audit.Cost{Tokens: c.Trail.Tokens, Money: c.Trail.Money},
 		Approver: c.Trail.Approver, Notes: c.Trail.Coercions, Truncated: c.Trail.Truncated, Args: redact.Call(c),
 	}
+	if u := c.From.Under; u != nil && e.Parent == "" {
+		e.Parent = u.Call
+	}
 	if c.Tool != nil {
 		e.Effect = c.Tool.Effect.String()
 	}

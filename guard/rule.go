@@ -227,12 +227,11 @@ func matchCommand(pattern, text string, q quantifier) (bool, error) {
 	if q == everyValue {
 		return command.MatchAll(pattern, line), nil
 	}
-	for _, p := range line.Parts {
-		if command.Match(pattern, p) {
-			return true, nil
-		}
+	p, err := command.ParsePattern(pattern)
+	if err != nil {
+		return false, err
 	}
-	return false, nil
+	return p.MatchAny(line), nil
 }
 
 // valuesOf returns the values that a condition's argument names: those of a

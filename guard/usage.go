@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -22,8 +23,15 @@ import (
 type Usage struct {
 	Day, App, User, Session, Tool string
 	Calls, Errors                 int
-	TokensIn, TokensOut           int // of arguments and results, estimated: bytes / 4 (SPEC I1)
+	TokensIn, TokensOut           int // of arguments and results, estimated: bytes / 4 (SPEC I1); of a model, as its provider counted
+
+	// Micros are millionths of US dollars that a model's answers cost; what
+	// tools cost stands in the ledger.
+	Micros int64 `json:",omitempty"`
 }
+
+// ModelPrefix begins what stands for a tool's name in the usage of a model.
+const ModelPrefix = "model:"
 
 // A Counter adds up what calls use, and writes it to the store every so often
 // and when it is closed. A process that is killed loses the tokens of the last
@@ -94,20 +102,28 @@ func Count(u *Counter) pipeline.Stage {
 					out = (n + 3) / 4
 				}
 				c.Trail.Tokens = in + out
-				u.add(c, in, out, res == nil || res.Err != nil)
+				row := Usage{Calls: 1, TokensIn: in, TokensOut: out}
+				if res == nil || res.Err != nil {
+					row.Errors = 1
+				}
+				u.add(&c.From, c.Tool.Name, row)
 				return res, err
 			}
 		},
 	}
 }
 
-func (u *Counter) add(c *tool.Call, in, out int, failed bool) {
-	now := u.now()
-	key := usageKey{now.Unix() / 86400, c.From.App, c.From.User, c.From.Session, c.Tool.Name}
-	errs := 0
-	if failed {
-		errs = 1
+// Model counts one answer of a model: the tokens that it read and said, and
+// what they cost in US dollars. A nil Counter counts nothing.
+func (u *Counter) Model(from tool.Origin, name string, in, out int, dollars float64) {
+	if u != nil {
+		u.add(&from, ModelPrefix+name, Usage{Calls: 1, TokensIn: in, TokensOut: out, Micros: int64(math.Round(dollars * 1e6))})
 	}
+}
+
+func (u *Counter) add(from *tool.Origin, name string, what Usage) {
+	now := u.now()
+	key := usageKey{now.Unix() / 86400, from.App, from.User, from.Session, name}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	row := u.sums[key]
@@ -121,12 +137,10 @@ func (u *Counter) add(c *tool.Call, in, out int, failed bool) {
 			u.timer = time.AfterFunc(flushEvery, u.flush)
 		}
 	}
-	row.Calls++
-	row.Errors += errs
-	row.TokensIn += in
-	row.TokensOut += out
+	row.add(what)
 	if u.hook != nil {
-		u.hook(Usage{Day: row.Day, App: key.app, User: key.user, Session: key.session, Tool: key.tool, Calls: 1, Errors: errs, TokensIn: in, TokensOut: out})
+		what.Day, what.App, what.User, what.Session, what.Tool = row.Day, key.app, key.user, key.session, key.tool
+		u.hook(what)
 	}
 }
 
@@ -162,6 +176,7 @@ func (u *Usage) add(v Usage) {
 	u.Errors += v.Errors
 	u.TokensIn += v.TokensIn
 	u.TokensOut += v.TokensOut
+	u.Micros += v.Micros
 }
 
 func saveUsage(w store.Writer, sums map[usageKey]*Usage, now time.Time) error {
@@ -247,6 +262,9 @@ func Costs(ctx context.Context, usage, ledger store.Store, by string, since time
 			c.Errors += row.Errors
 			c.TokensIn += row.TokensIn
 			c.TokensOut += row.TokensOut
+			if row.Micros != 0 {
+				c.micros["USD"] += row.Micros
+			}
 		}
 		return nil
 	})

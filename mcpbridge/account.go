@@ -29,17 +29,25 @@ type account struct {
 	command string
 	store   *credentials.Store // nil: nothing is kept
 	learn   func(secret string)
+	// identity is the login to the provider that vouches for the person; nil:
+	// there is none, or its tokens come from elsewhere.
+	identity *account
+	vouches  bool // it is such a login itself
 
 	mu       sync.Mutex
 	stamp    string // of the store when the grant was read
 	read     bool
-	grant    *grant // as it was read or made last; nil: none could be read
+	grant    *grant // as it was read or made last, and never changed from then on; nil: none could be read
 	broken   error  // why it could not be read
 	unsaved  *grant // a renewed one that could not be kept yet
 	renewal  *renewal
 	need     *LoginNeeded // of the last request
 	asked    challenge    // by the last request that was refused
 	probing  bool         // no token is sent
+	nonces   nonces       // that are to be repeated
+	proofs   *proof       // the key of proofKey
+	proofKey string
+	vain     vain // what need not be asked again for now
 	closed   bool
 	renewing sync.WaitGroup
 }
@@ -47,7 +55,7 @@ type account struct {
 // A renewal is under way.
 type renewal struct {
 	done  chan struct{}
-	token string
+	grant *grant
 	err   error
 }
 
@@ -72,6 +80,7 @@ func newAccount(s *upstream) *account {
 	if a.learn == nil {
 		a.learn = func(string) {}
 	}
+	a.identity = a.newIdentity()
 	return a
 }
 
@@ -84,6 +93,7 @@ func (a *account) close() {
 	a.closed = true
 	a.mu.Unlock()
 	a.renewing.Wait()
+	a.identity.close()
 }
 
 // current reads the grant if it has changed since. The caller holds a.mu.
@@ -140,20 +150,20 @@ func (a *account) needed() *LoginNeeded {
 	return a.need
 }
 
-// send sends a request with the token, once more if the token was too old.
+// send sends a request with the token, once more if the token was too old, or
+// lacked what the server gives to be repeated.
 func (a *account) send(r *http.Request, trip func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if a == nil {
 		return trip(r)
 	}
-	token, err := a.bearer(r.Context())
+	g, err := a.bearer(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	for again := true; ; again = false {
+	for again, repeated := true, false; ; {
 		out := r.Clone(r.Context())
-		out.Header.Del("Authorization")
-		if token != "" {
-			out.Header.Set("Authorization", "Bearer "+token)
+		if err := a.authorize(out, g); err != nil {
+			return nil, err
 		}
 		if r.GetBody != nil {
 			if out.Body, err = r.GetBody(); err != nil {
@@ -164,19 +174,94 @@ func (a *account) send(r *http.Request, trip func(*http.Request) (*http.Response
 		if err != nil {
 			return nil, err
 		}
+		a.nonces.note(&a.nonces.resource, resp)
 		asked, refused := challenged(resp)
 		if !refused {
-			if token != "" { // without one, an older form of the request may be answered for itself
+			if g.Access != "" { // without one, an older form of the request may be answered for itself
 				a.settle()
 			}
 			return resp, nil
 		}
 		io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
 		resp.Body.Close()
-		if token, err = a.refused(r.Context(), token, asked, again); err != nil {
+		if asked.repeat && g.Bound && !repeated {
+			repeated = true
+			continue
+		}
+		if g, err = a.refused(r.Context(), g.Access, asked, again); err != nil {
 			return nil, err
 		}
+		again = false
 	}
+}
+
+// authorize puts the token on a request.
+func (a *account) authorize(r *http.Request, g *grant) error {
+	r.Header.Del("Authorization")
+	r.Header.Del("DPoP")
+	switch {
+	case g.Access == "":
+		return nil
+	case !g.Bound:
+		r.Header.Set("Authorization", "Bearer "+g.Access)
+		return nil
+	}
+	p, err := a.proof(g)
+	if err != nil {
+		return err
+	}
+	at := *r.URL
+	at.RawQuery, at.Fragment, at.User = "", "", nil
+	text, err := p.of(r.Method, at.String(), g.Access, a.nonces.get(&a.nonces.resource))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "DPoP "+g.Access)
+	r.Header.Set("DPoP", text)
+	return nil
+}
+
+// proof returns the key to which the grant's tokens are bound; nil: to none.
+func (a *account) proof(g *grant) (*proof, error) {
+	if g.Key == "" {
+		return nil, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.proofs == nil || a.proofKey != g.Key {
+		p, err := readProof(g.Key)
+		if err != nil {
+			return nil, err
+		}
+		a.proofs, a.proofKey = p, g.Key
+	}
+	return a.proofs, nil
+}
+
+// Nonces are what servers want to see repeated in the next proof, so that none
+// is made in advance (RFC 9449, sections 8 and 9). The zero value has none.
+type nonces struct {
+	mu       sync.Mutex
+	resource string // of the MCP server
+	issuer   string // of the authorization server
+}
+
+func (n *nonces) get(of *string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return *of
+}
+
+// note takes the nonce of an answer, and reports whether it has a new one.
+func (n *nonces) note(of *string, resp *http.Response) bool {
+	told := resp.Header.Get("DPoP-Nonce")
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if told == "" || len(told) > 1024 || told == *of {
+		return false
+	}
+	*of = told
+	return true
 }
 
 // forget forgets how the last request went.
@@ -193,62 +278,63 @@ func (a *account) settle() {
 	a.need = nil
 }
 
-// bearer returns the token to send; "": none. One that has expired is renewed.
-func (a *account) bearer(ctx context.Context) (string, error) {
+// bearer returns the grant with the token to send; "": none. One that has
+// expired is renewed.
+func (a *account) bearer(ctx context.Context) (*grant, error) {
 	a.mu.Lock()
 	if a.probing || !secure(a.url) {
 		a.mu.Unlock()
-		return "", nil
+		return &grant{}, nil
 	}
 	g := a.current()
 	a.mu.Unlock()
-	if g.Access == "" || g.Expires.IsZero() || time.Now().Before(g.Expires) || g.Refresh == "" && !a.o.Machine {
-		return g.Access, nil // the server will say if that is not enough
+	if g.Access == "" || g.Expires.IsZero() || time.Now().Before(g.Expires) || g.Refresh == "" && a.o.Grant == ByPerson {
+		return g, nil // the server will say if that is not enough
 	}
-	token, err := a.renew(ctx, g.Access)
+	renewed, err := a.renew(ctx, g.Access)
 	var none *LoginNeeded
 	if errors.As(err, &none) { // the server will say what it wants
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.current().Access, nil
+		return a.current(), nil
 	}
-	return token, err
+	return renewed, err
 }
 
-// refused returns the token with which a request that was refused can be sent
-// again.
-func (a *account) refused(ctx context.Context, used string, asked challenge, again bool) (string, error) {
+// refused returns the grant with whose token a request that was refused can be
+// sent again.
+func (a *account) refused(ctx context.Context, used string, asked challenge, again bool) (*grant, error) {
 	a.mu.Lock()
 	a.asked = asked
 	probing, broken := a.probing, a.broken
-	other := a.current().Access
+	other := a.current()
 	a.mu.Unlock()
 	switch {
 	case !secure(a.url):
-		return "", a.want("", fmt.Errorf("tokens are not sent over http: the server %s wants one, and its URL is not https", a.server))
+		return nil, a.want("", fmt.Errorf("tokens are not sent over http: the server %s wants one, and its URL is not https", a.server))
 	case probing:
-		return "", a.want("", nil)
+		return nil, a.want("", nil)
 	case broken != nil:
-		return "", a.want(broken.Error(), nil)
-	case again && other != used && other != "":
+		return nil, a.want(broken.Error(), nil)
+	case again && other.Access != used && other.Access != "":
 		return other, nil // somebody has renewed it, or signed in
 	case asked.status == http.StatusForbidden:
 		a.remember(asked)
-		return "", a.want(fmt.Sprintf("the login lacks what the call asks for: %s", strings.Join(asked.scopes, " ")), nil)
+		return nil, a.want(fmt.Sprintf("the login lacks what the call asks for: %s", strings.Join(asked.scopes, " ")), nil)
 	case !again && used != "":
-		return "", a.want("the server refuses the token", nil)
+		return nil, a.want("the server refuses the token", nil)
 	}
-	if again && (used != "" || a.o.Machine) {
-		token, err := a.renew(ctx, used)
+	if again && (used != "" || a.o.Grant != ByPerson) {
+		g, err := a.renew(ctx, used)
 		var none *LoginNeeded
 		if err == nil || !errors.As(err, &none) {
-			return token, err
+			return g, err
 		}
 		a.remember(asked)
-		return "", a.want(none.Why, nil)
+		return nil, a.want(none.Why, nil)
 	}
 	a.remember(asked)
-	return "", a.want("", nil)
+	return nil, a.want("", nil)
 }
 
 // want notes and returns that a login is needed, or err if it cannot be had.
@@ -316,25 +402,25 @@ func (a *account) save(g *grant) error {
 	return nil
 }
 
-// renew returns a token that is newer than the one used. However many ask for
-// it at once, one renewal is made.
-func (a *account) renew(ctx context.Context, used string) (string, error) {
+// renew returns a grant whose token is newer than the one used. However many
+// ask for it at once, one renewal is made.
+func (a *account) renew(ctx context.Context, used string) (*grant, error) {
 	a.mu.Lock()
 	r := a.renewal
 	switch {
 	case a.closed:
 		a.mu.Unlock()
-		return "", errors.New("the process is stopping")
+		return nil, errors.New("the process is stopping")
 	case a.store == nil:
 		a.mu.Unlock()
-		return "", &LoginNeeded{Server: a.server, Command: a.command}
+		return nil, &LoginNeeded{Server: a.server, Command: a.command}
 	case r == nil:
 		r = &renewal{done: make(chan struct{})}
 		a.renewal = r
 		a.renewing.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 			defer cancel()
-			r.token, r.err = a.renewed(ctx, used)
+			r.grant, r.err = a.renewed(ctx, used)
 			a.mu.Lock()
 			a.renewal = nil
 			a.mu.Unlock()
@@ -344,18 +430,18 @@ func (a *account) renew(ctx context.Context, used string) (string, error) {
 	a.mu.Unlock()
 	select {
 	case <-r.done:
-		return r.token, r.err
+		return r.grant, r.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 
 // renewed gets a new token by the refresh token, unless another process has
 // just done so, and keeps it before it is used.
-func (a *account) renewed(ctx context.Context, used string) (string, error) {
+func (a *account) renewed(ctx context.Context, used string) (*grant, error) {
 	unlock, err := a.store.Lock(ctx, a.name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer unlock()
 	a.mu.Lock()
@@ -367,22 +453,22 @@ func (a *account) renewed(ctx context.Context, used string) (string, error) {
 	g, err := a.load()
 	switch {
 	case err != nil:
-		return "", err
+		return nil, err
 	case g.Access != "" && g.Access != used:
 		a.mu.Lock()
 		a.adopt(g)
 		a.mu.Unlock()
-		return g.Access, nil
-	case a.o.Machine:
-		return a.machine(ctx, g)
+		return g, nil
+	case a.o.Grant != ByPerson:
+		return a.unattended(ctx, g)
 	case g.Refresh == "":
 		if g.Ended = orElse(g.Ended, "the login has ended"); g.Access != "" { // it was refused
 			g.Access = ""
 			if err := a.save(g); err != nil {
-				return "", err
+				return nil, err
 			}
 		}
-		return "", &LoginNeeded{Server: a.server, Command: a.command, Why: g.Ended}
+		return nil, &LoginNeeded{Server: a.server, Command: a.command, Why: g.Ended}
 	}
 	got, err := a.token(ctx, g, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.Refresh}, "resource": {g.Resource}})
 	var no *oauthError
@@ -392,27 +478,27 @@ func (a *account) renewed(ctx context.Context, used string) (string, error) {
 			g.Client = client{}
 		}
 		if err := a.save(g); err != nil {
-			return "", err
+			return nil, err
 		}
-		return "", &LoginNeeded{Server: a.server, Command: a.command, Why: g.Ended}
+		return nil, &LoginNeeded{Server: a.server, Command: a.command, Why: g.Ended}
 	}
 	if err != nil {
-		return "", fmt.Errorf("the login to the MCP server %s cannot be renewed: %w", a.server, err)
+		return nil, fmt.Errorf("the login to the MCP server %s cannot be renewed: %w", a.server, err)
 	}
 	got.fill(g, nil)
 	return a.keep(g)
 }
 
 // keep keeps a renewed grant, or holds on to it until it can be kept.
-func (a *account) keep(g *grant) (string, error) {
+func (a *account) keep(g *grant) (*grant, error) {
 	err := a.save(g)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.unsaved = nil; err != nil {
 		a.unsaved = g
-		return "", fmt.Errorf("the renewed login to the MCP server %s cannot be kept: %w", a.server, err)
+		return nil, fmt.Errorf("the renewed login to the MCP server %s cannot be kept: %w", a.server, err)
 	}
-	return g.Access, nil
+	return g, nil
 }
 
 // A challenge is what a server that refuses a request says of why.
@@ -420,6 +506,8 @@ type challenge struct {
 	status   int
 	metadata string   // the address of its metadata; "": not told
 	scopes   []string // that are needed; nil: not told
+	bound    bool     // it knows tokens that are bound to keys
+	repeat   bool     // what it gives is to be repeated in the proof
 }
 
 // challenged reports whether a request was refused for want of a login, or of
@@ -432,9 +520,11 @@ func challenged(resp *http.Response) (challenge, bool) {
 	all, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // what cannot be read says nothing
 	short := false
 	for _, one := range all {
-		if one.Scheme != "bearer" {
+		if one.Scheme != "bearer" && one.Scheme != "dpop" {
 			continue
 		}
+		c.bound = c.bound || one.Scheme == "dpop"
+		c.repeat = c.repeat || one.Params["error"] == "use_dpop_nonce"
 		c.metadata = orElse(c.metadata, one.Params["resource_metadata"])
 		if c.scopes == nil {
 			c.scopes = strings.Fields(one.Params["scope"])

@@ -222,7 +222,15 @@ func (e *endpoint) structured(from tool.Origin, name string) bool {
 		return false
 	}
 	t := e.s.opts.Resolve(from, name)
-	return t != nil && e.list.promises(t.Name)
+	if t == nil || t.Output == nil {
+		return false
+	}
+	if e.list.empty() { // clients without sessions may have listed it before this process began
+		if _, err := e.listing(); err != nil {
+			return false
+		}
+	}
+	return e.list.promises(t.Name)
 }
 
 // structured returns the structured result, or the text that is one.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,6 +27,7 @@ type childConn struct {
 	close func() // ends the streams; called once
 	once  sync.Once
 	queue []jsonrpc.Message // of the reader alone
+	stray func(text string) // is told what is no message; nil: nobody is
 	tally *tally
 
 	mu       sync.Mutex
@@ -103,8 +106,16 @@ func (c *childConn) accept(data []byte) {
 	}
 	for _, part := range parts {
 		msg, err := jsonrpc.DecodeMessage(part)
+		if id, ok := answered(part); err != nil && ok { // whoever waits for it need not wait in vain
+			msg, err = &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeParseError,
+				Message: "its answer cannot be read: " + plain(err)}}, nil
+		}
 		if err != nil {
-			c.log.Debug("the server printed what is no message", "text", cut(printable(string(data)), maxLogLine))
+			text := cut(printable(string(data)), maxLogLine)
+			c.log.Debug("the server printed what is no message", "text", text)
+			if c.stray != nil {
+				c.stray(text)
+			}
 			return
 		}
 		if isProgress(msg) {
@@ -112,6 +123,23 @@ func (c *childConn) accept(data []byte) {
 		}
 		c.queue = append(c.queue, msg)
 	}
+}
+
+var answerTo = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"\s*:`)
+
+// answered returns the id of the call that a text means to answer, by how it
+// begins.
+func answered(text []byte) (jsonrpc.ID, bool) {
+	m := answerTo.FindSubmatch(text[:min(len(text), 200)])
+	if m == nil {
+		return jsonrpc.ID{}, false
+	}
+	n, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil {
+		return jsonrpc.ID{}, false
+	}
+	id, err := jsonrpc.MakeID(float64(n))
+	return id, err == nil
 }
 
 // Write sends a message, or gives up when ctx ends.

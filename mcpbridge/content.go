@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/helve-ai/helve/tool"
@@ -92,13 +93,17 @@ func saysSame(raw json.RawMessage, text string) bool {
 // unreadable begins the text that stands for what only the block can tell.
 const unreadable = "[content "
 
-// content returns what an upstream server's block holds, with the block itself.
+// content returns what an upstream server's block holds, with the block itself
+// unless it is none: clients would choke on it.
 func content(raw json.RawMessage) tool.Content {
 	c := tool.Content{Raw: raw}
 	var b contentBlock
-	if err := json.Unmarshal(raw, &b); err != nil {
-		c.Text = unreadable + "that cannot be read: " + err.Error() + "]"
-		return c
+	err := json.Unmarshal(raw, &b)
+	if err == nil && b.Type == "" {
+		err = errors.New("it has no type")
+	}
+	if err != nil {
+		return tool.Content{Text: unreadable + "that cannot be read: " + err.Error() + "]"}
 	}
 	c.MIME = b.MIME
 	switch {

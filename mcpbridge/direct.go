@@ -70,9 +70,10 @@ var errLibrary = errors.New("left to the library")
 type directCall struct {
 	*direct
 	*model
-	ctx context.Context
-	l   *link
-	id  string
+	ctx   context.Context
+	l     *link
+	id    string
+	begun time.Time
 }
 
 // call calls a tool. News that come with the answer go to l.
@@ -80,7 +81,7 @@ func (d *direct) call(ctx context.Context, l *link, p rawParams) (json.RawMessag
 	if d == nil || d.model.Load() == nil {
 		return nil, errLibrary
 	}
-	c := &directCall{d, d.model.Load(), ctx, l, "h" + strconv.FormatInt(d.ids.Add(1), 10)}
+	c := &directCall{d, d.model.Load(), ctx, l, "h" + strconv.FormatInt(d.ids.Add(1), 10), time.Now()}
 	body, err := encodeCall(c.id, c.meta, p)
 	if err != nil {
 		return nil, err
@@ -152,11 +153,22 @@ func (c *directCall) tell(msg any) {
 	}
 }
 
+// overtaking is how long a message may be on its way after one that was sent later.
+const overtaking = time.Second
+
 // cancelled tells a server with sessions that nobody waits for the answer: the
-// end of the request does not say so.
+// end of the request does not say so. What cancels a young call may be read
+// before the call is, by another handler of the server, and would be for
+// nothing: it is told again.
 func (c *directCall) cancelled() {
-	c.tell(map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled",
-		"params": map[string]any{"requestId": c.id, "reason": context.Cause(c.ctx).Error()}})
+	tell := func() {
+		c.tell(map[string]any{"jsonrpc": "2.0", "method": "notifications/cancelled",
+			"params": map[string]any{"requestId": c.id, "reason": context.Cause(c.ctx).Error()}})
+	}
+	tell()
+	if time.Since(c.begun) < overtaking {
+		time.AfterFunc(overtaking, tell)
+	}
 }
 
 // encodeCall returns the message that calls a tool.

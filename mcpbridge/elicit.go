@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -66,12 +68,17 @@ type inFlight struct {
 	mark  string // of questions about it
 }
 
+// markSecret is never sent, so nobody can make up a mark.
+var markSecret, marks = rand.Text(), atomic.Uint64{}
+
+func newMark() string { return markSecret + strconv.FormatUint(marks.Add(1), 36) }
+
 // during notes that a call is in flight, and whom the server may ask about it.
 func (l *link) during(ctx context.Context, method string, c *clock) (_ context.Context, done func()) {
 	if !mayAsk(method) {
 		return ctx, func() {}
 	}
-	call := &inFlight{askerOf(ctx), c, rand.Text()}
+	call := &inFlight{askerOf(ctx), c, newMark()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls = append(l.calls, call)

@@ -247,7 +247,7 @@ func withBindings(ctx context.Context, all []binding) context.Context {
 // rename gives a request of ours the name that the server knows, and the
 // headers that go with it.
 func (t *httpTransport) rename(r *http.Request) error {
-	if r.Body == nil || r.Method != http.MethodPost || r.Context().Value(completeKey{}) != nil {
+	if r.Body == nil || r.Method != http.MethodPost || isComplete(r.Context()) {
 		return nil
 	}
 	body, err := io.ReadAll(r.Body)
@@ -277,6 +277,8 @@ type completeKey struct{}
 func withoutLibrary(ctx context.Context) context.Context {
 	return context.WithValue(ctx, completeKey{}, true)
 }
+
+func isComplete(ctx context.Context) bool { return ctx.Value(completeKey{}) != nil }
 
 const (
 	methodHeader = "Mcp-Method"

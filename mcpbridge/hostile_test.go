@@ -82,6 +82,26 @@ var hostiles = map[string]scripted{
 		{"name":"nameless"},
 		{"name":"` + strings.Repeat("long", 100) + `"}
 		]}`))},
+	"absurd": { // asks without saying what, and answers what cannot be read
+		"tools/list": reply(`{"tools":[{"name":"get"}]}`),
+		"tools/call": func(id, params json.RawMessage) string {
+			if strings.Contains(string(params), "deep") {
+				return reply(`{"structuredContent":`+strings.Repeat(`[`, 50_000)+strings.Repeat(`]`, 50_000)+`}`)(id, nil)
+			}
+			var all strings.Builder
+			for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list", "ping", "notifications/progress", "notifications/message",
+				"notifications/resources/updated", "notifications/cancelled", "notifications/elicitation/complete"} {
+				for _, params := range []string{``, `,"params":null`, `,"params":7`, `,"params":[]`, `,"params":{}`} {
+					one := `,"id":"q` + method + params[:min(len(params), 1)] + `"`
+					if strings.HasPrefix(method, "notifications/") {
+						one = ``
+					}
+					all.WriteString(`{"jsonrpc":"2.0"` + one + `,"method":"` + method + `"` + params + "}\n")
+				}
+			}
+			return all.String() + reply(`{"content":[{"type":"text","text":"still here"}]}`)(id, nil)
+		},
+	},
 	"results": {
 		"tools/list": reply(`{"tools":[{"name":"get"}]}`),
 		"tools/call": func(id, params json.RawMessage) string {
@@ -204,11 +224,43 @@ func TestResults(t *testing.T) {
 		t.Errorf("a failure is %+v", res)
 	}
 	for want, part := range map[string]string{
-		"error": "refused the call: bad argument (code -32602)", `"text"`: "cannot be read",
+		"error": "refused the call: bad argument (code -32602)", `"text"`: "cannot be read", `null`: "cannot be read", `[]`: "cannot be read",
 		`{"resultType":"input_required","inputRequests":{}}`: "wants input: and asks nothing", "huge": "more than 64 MiB",
 	} {
 		if res := get(want); res.Err == nil || !strings.Contains(res.Err.Message, part) || strings.Contains(res.Err.Message, "\x1b") {
 			t.Errorf("%.40s: %+v; want %s", want, res.Err, part)
+		}
+	}
+}
+
+// A server's questions and news without params, and answers that cannot be
+// read, are errors of their own.
+func TestAbsurdMessages(t *testing.T) {
+	up := self("absurd")
+	up.Asks = mcpbridge.AsksAll
+	g := open(t, up)
+	if res := g.call(t, "mcp.kid.get", `{}`); res.Err != nil || res.JoinText() != "still here" {
+		t.Errorf("%+v; the servers are %+v", res, g.ups.Status())
+	}
+	if res := g.call(t, "mcp.kid.get", `{"want":"deep"}`); res.Err == nil || !strings.Contains(res.Err.Message, "its answer cannot be read") {
+		t.Errorf("what is nested too deep: %+v", res)
+	}
+	if res := g.call(t, "mcp.kid.get", `{}`); res.JoinText() != "still here" {
+		t.Errorf("afterwards: %+v", res)
+	}
+}
+
+// What is no block is told, and not passed on: clients would choke on it.
+func TestBlocksThatAreNone(t *testing.T) {
+	g := open(t, self("results"))
+	args, _ := json.Marshal(map[string]string{"want": `{"content":[null,7,{"type":7},{"type":"text","text":{}},{"type":"image","data":"%"},{"type":"hologram"},` + strings.Repeat(`{"type":"text","text":""},`, 6000) + `{"type":"text","text":"last"}]}`})
+	res := g.call(t, "mcp.kid.get", string(args))
+	if res.Err != nil || len(res.Content) != 5001 || !strings.Contains(res.Content[5000].Text, "1007 more parts of the result were left out") {
+		t.Fatalf("%d parts, %+v", len(res.Content), res.Err)
+	}
+	for i, c := range res.Content[:6] {
+		if (c.Raw != nil) != (i == 5) || !strings.Contains(c.Text, "[content ") {
+			t.Errorf("block %d is %+v", i, c)
 		}
 	}
 }

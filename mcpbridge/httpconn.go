@@ -91,7 +91,7 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		body.left = -1
 		resp.Body = &tallied{ReadCloser: body, tally: t.tally}
-		if call := callOf(r.Context()); call != nil {
+		if call := callOf(r.Context()); call != nil && !isComplete(r.Context()) {
 			resp.Body = newMarkedStream(resp.Body, call.mark)
 		}
 		return resp, nil

@@ -427,8 +427,8 @@ func TestCallsDuringBackoff(t *testing.T) {
 func TestNoToolIsLost(t *testing.T) {
 	const servers, tools = 10, 500
 	starts := 20
-	if testing.Short() {
-		starts = 3
+	if testing.Short() || raceEnabled {
+		starts = 3 // .ci/run runs this test without the race detector, too
 	}
 	f := newFarm(t, servers, tools, func(s *mcp.Server, i int) { nopTool(s, fmt.Sprintf("list_items_%05d", i)) })
 	for n := range starts {

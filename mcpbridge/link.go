@@ -1,18 +1,23 @@
 package mcpbridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"reflect"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -51,7 +56,7 @@ func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*li
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { l.stale() },
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },
 	})))
-	client.AddReceivingMiddleware(s.replies(l))
+	client.AddReceivingMiddleware(s.sturdy, s.replies(l))
 	if err := addMethods(client); err != nil {
 		return nil, err
 	}
@@ -121,6 +126,10 @@ func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transpo
 	}
 	p, err := start(s.Upstream, s.o.Root, s.keeper, s.log)
 	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) { // without the name of the system's call
+			err = fmt.Errorf("%s: %w", at.Path, at.Err)
+		}
 		return nil, fmt.Errorf("the server cannot be started: %w", err)
 	}
 	l.proc = p
@@ -128,6 +137,7 @@ func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transpo
 		p.stdin.Close()
 		p.stdout.Close()
 	}, s.log)
+	conn.stray = p.strayed
 	l.kill, conn.tally = func() { conn.Close() }, &l.tally
 	// Old servers may ignore what they do not know.
 	time.AfterFunc(s.startTimeout()/3, conn.giveUpDiscovery)
@@ -174,9 +184,7 @@ func (l *link) explain(err error) error {
 func (l *link) late(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if l.proc != nil {
-		if said := l.proc.said(); said != "" {
-			return fmt.Errorf("%w, saying: %s", err, said)
-		}
+		return fmt.Errorf("%w%s", err, l.proc.remarks())
 	}
 	return err
 }
@@ -226,6 +234,7 @@ func (l *link) call(ctx context.Context, method string, p rawParams, progress fu
 		maps.Copy(meta, p.Meta)
 		p.Meta = meta
 	}
+	p.Meta = telemetry.ToMeta(ctx, p.Meta)
 	if method == methodCallTool {
 		if raw, err := l.direct.call(ctx, l, p); err != errLibrary {
 			return raw, err
@@ -292,6 +301,30 @@ func refusedBy(err error) *jsonrpc.Error {
 	return e
 }
 
+// sturdy refuses what lacks its params, and outlives whatever else a server
+// sends: what goes wrong with it is an error of that message alone.
+func (s *upstream) sturdy(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				s.log.Error("panic in what an MCP server sent", "method", method, "panic", v, "stack", string(debug.Stack()))
+				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the message cannot be handled"}
+			}
+		}()
+		if p := reflect.ValueOf(req.GetParams()); p.Kind() == reflect.Pointer && p.IsNil() && !bare[method] {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: method + " needs params"}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// bare are the methods of servers that need no params.
+var bare = map[string]bool{methodRoots: true, "ping": true, "notifications/tools/list_changed": true,
+	"notifications/resources/list_changed": true, "notifications/prompts/list_changed": true}
+
+// maxBlocks is how many parts of one result are passed on.
+const maxBlocks = 5000
+
 // result makes our result of the server's.
 func result(raw []byte) (*tool.Result, error) {
 	var r struct {
@@ -301,7 +334,11 @@ func result(raw []byte) (*tool.Result, error) {
 		Meta       json.RawMessage   `json:"_meta"`
 		Type       string            `json:"resultType"`
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
+	err := json.Unmarshal(raw, &r)
+	if err == nil && !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		err = errors.New("it is no JSON object")
+	}
+	if err != nil {
 		return nil, tool.Errorf(tool.CodeExternal, "the server's result cannot be read: %v", err)
 	}
 	if r.Type != "" && r.Type != "complete" {
@@ -311,8 +348,11 @@ func result(raw []byte) (*tool.Result, error) {
 	if string(r.Structured) != "null" {
 		res.Structured = r.Structured
 	}
-	for _, block := range r.Content {
+	for _, block := range r.Content[:min(len(r.Content), maxBlocks)] {
 		res.Content = append(res.Content, content(block))
+	}
+	if left := len(r.Content) - maxBlocks; left > 0 {
+		res.Content = append(res.Content, tool.Content{Text: fmt.Sprintf("[%d more parts of the result were left out: at most %d are passed on]", left, maxBlocks)})
 	}
 	if len(res.Content) == 0 && len(res.Structured) > 0 {
 		res.Content = []tool.Content{{Text: string(res.Structured)}}

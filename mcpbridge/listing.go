@@ -50,6 +50,20 @@ func (ls *listings) news(digest string) bool {
 	return true
 }
 
+// known reports whether clients know of a listing.
+func (ls *listings) known() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.announced != ""
+}
+
+// empty reports whether no listing has been made yet.
+func (ls *listings) empty() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return len(ls.recent) == 0
+}
+
 func sameItems(a, b []inject.Item) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -118,7 +132,6 @@ type listedTool struct {
 type annotations struct {
 	ReadOnly    bool  `json:"readOnlyHint"`
 	Destructive *bool `json:"destructiveHint,omitempty"`
-	Idempotent  *bool `json:"idempotentHint,omitempty"`
 	OpenWorld   bool  `json:"openWorldHint"`
 }
 
@@ -173,7 +186,7 @@ func annotate(t *tool.Tool) annotations {
 	case t.Targets != nil:
 		a.Destructive, a.OpenWorld = &yes, true
 	case t.Effect == tool.Reads:
-		a.ReadOnly, a.Idempotent = true, &yes
+		a.ReadOnly = true // which makes the other hints meaningless, and they cost tokens
 	case t.Effect == tool.Writes:
 		a.Destructive = &no
 	default:

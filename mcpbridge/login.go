@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,35 +60,57 @@ func Login(ctx context.Context, up Upstream, o UpstreamOptions, lo LoginOptions)
 		s.running.Wait()
 		a.close()
 	}()
-	if a.o.Machine {
-		return nil, fmt.Errorf("the MCP server %s: Helve signs in by its client's secret when the server asks for it (oauth.grant)", up.Name)
+	switch {
+	case a.o.Grant == ByClient:
+		return nil, fmt.Errorf("the MCP server %s: nobody need sign in, the client does so itself when the server asks for it (oauth.grant)", up.Name)
+	case a.o.Grant == ByAssertion:
+		return nil, fmt.Errorf("the MCP server %s: nobody need sign in, the token in %s is presented when the server asks for it (oauth.assertion_file)", up.Name, a.o.AssertionFile)
+	case a.o.Identity.TokenFile != "":
+		return nil, fmt.Errorf("the MCP server %s: nobody need sign in, the ID token in %s is presented when the server asks for it (oauth.identity.token_file)", up.Name, a.o.Identity.TokenFile)
+	}
+	who := a
+	if a.identity != nil {
+		who = a.identity
 	}
 	began := time.Now()
-	unlock, waited, err := a.turn(ctx, lo.Waiting)
+	unlock, waited, err := who.turn(ctx, lo.Waiting)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	old, err := a.load()
+	old, err := who.load()
 	if err != nil {
 		return nil, err
 	}
 	if waited && old.Made.After(began) && old.Access != "" {
 		return a.report(ctx, s, true)
 	}
-	asked, err := a.probe(ctx, s)
+	if who == a {
+		err = a.signInTo(ctx, s, old, lo)
+	} else {
+		err = who.signInAt(ctx, old, lo)
+	}
 	if err != nil {
 		return nil, err
+	}
+	return a.report(ctx, s, false)
+}
+
+// signInTo signs a person in to the server.
+func (a *account) signInTo(ctx context.Context, s *upstream, old *grant, lo LoginOptions) error {
+	asked, err := a.probe(ctx, s)
+	if err != nil {
+		return err
 	}
 	asked.metadata = orElse(asked.metadata, old.Metadata)
 	r, err := a.discover(ctx, asked)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := a.signIn(ctx, r, asked, old, lo); err != nil {
-		return nil, err
+	if !slices.Contains(r.CodeChallengeMethodsSupported, "S256") {
+		return fmt.Errorf("the authorization server %s does not know PKCE with S256, without which codes can be stolen", r.Issuer)
 	}
-	return a.report(ctx, s, false)
+	return a.signIn(ctx, r, asked, old, lo)
 }
 
 func accountOf(up Upstream, o UpstreamOptions) (*account, *upstream, error) {
@@ -164,6 +187,18 @@ func (a *account) signIn(ctx context.Context, r *realm, asked challenge, old *gr
 	}
 	g := &grant{Server: a.address, Resource: r.resource, Issuer: r.Issuer, TokenURL: r.TokenEndpoint, RevokeURL: r.RevocationEndpoint,
 		Client: c, Metadata: asked.metadata}
+	var thumbprint string
+	if r.bound {
+		p, kept, err := newProof()
+		if err != nil {
+			return err
+		}
+		g.Key, thumbprint = kept, p.thumbprint()
+	}
+	nonce := ""
+	if a.vouches {
+		nonce = secret()
+	}
 	want := a.scopes(r, asked, old)
 	verifier := secret()
 	sum := sha256.Sum256([]byte(verifier))
@@ -174,7 +209,7 @@ func (a *account) signIn(ctx context.Context, r *realm, asked challenge, old *gr
 	q := to.Query()
 	for key, value := range map[string]string{"response_type": "code", "client_id": c.ID, "redirect_uri": b.address, "state": b.state,
 		"code_challenge": base64.RawURLEncoding.EncodeToString(sum[:]), "code_challenge_method": "S256",
-		"resource": r.resource, "scope": strings.Join(want, " ")} {
+		"resource": r.resource, "scope": strings.Join(want, " "), "dpop_jkt": thumbprint, "nonce": nonce} {
 		if value != "" {
 			q.Set(key, value)
 		}
@@ -188,6 +223,11 @@ func (a *account) signIn(ctx context.Context, r *realm, asked challenge, old *gr
 		"code_verifier": {verifier}, "resource": {r.resource}})
 	if err != nil {
 		return fmt.Errorf("the authorization server %s gives no token: %w", r.Issuer, err)
+	}
+	if a.vouches {
+		if err := checkID(got.ID, r.Issuer, c.ID, nonce); err != nil {
+			return err
+		}
 	}
 	got.fill(g, want)
 	g.Made = time.Now()
@@ -238,6 +278,16 @@ func Logout(ctx context.Context, up Upstream, o UpstreamOptions) (was bool, err 
 	if err != nil {
 		return false, err
 	}
+	was, err = a.forgetAll(ctx)
+	if a.identity != nil && a.o.Identity.TokenFile == "" {
+		vouched, more := a.identity.forgetAll(ctx)
+		was, err = was || vouched, errors.Join(err, more)
+	}
+	return was, err
+}
+
+// forgetAll forgets the login, and reports whether there was one.
+func (a *account) forgetAll(ctx context.Context) (was bool, err error) {
 	unlock, err := a.store.Lock(ctx, a.name)
 	if err != nil {
 		return false, err
@@ -263,20 +313,9 @@ func (a *account) revoke(ctx context.Context, g *grant) error {
 	if g.RevokeURL == "" || token == "" {
 		return nil
 	}
-	form := url.Values{"token": {token}}
-	if g.Client.Method != "client_secret_basic" {
-		form.Set("client_id", g.Client.ID)
-	}
-	if g.Client.Method == "client_secret_post" {
-		form.Set("client_secret", g.Client.Secret)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.RevokeURL, strings.NewReader(form.Encode()))
+	r, err := a.form(ctx, g, g.RevokeURL, url.Values{"token": {token}})
 	if err != nil {
 		return err
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if g.Client.Method == "client_secret_basic" {
-		r.SetBasicAuth(url.QueryEscape(g.Client.ID), url.QueryEscape(g.Client.Secret))
 	}
 	resp, err := a.web().Do(r)
 	if err != nil {

@@ -2,11 +2,13 @@ package mcpbridge_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -340,22 +342,28 @@ func TestOthersWait(t *testing.T) {
 }
 
 func TestTasksAreCancelled(t *testing.T) {
-	gone := make(chan struct{}, 1)
+	came, gone := make(chan struct{}, 1), make(chan struct{}, 1)
 	h, g := gateway(t, patient(new(mem.Store), nil), rename(serveHTTP(t, sdkServer(func(s *mcp.Server) {
 		s.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)},
 			func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				came <- struct{}{}
 				<-ctx.Done()
 				gone <- struct{}{}
 				return nil, ctx.Err()
 			})
 	}), false), "theirs"))
-	local, _, _, givenUp := waiting("test.wait")
+	local, _, inside, givenUp := waiting("test.wait")
 	if err := g.reg.Replace("house", local); err != nil {
 		t.Fatal(err)
 	}
 	k := overHTTP(t, h.http(t, "direct").URL, "ann", knowsTasks)
 	for name, noticed := range map[string]chan struct{}{"mcp__theirs__wait": gone, "test__wait": givenUp} {
 		begun := k.call(name)
+		if name == "test__wait" {
+			<-inside
+		} else {
+			<-came // one that is cancelled before is never made
+		}
 		if a := k.send("tasks/cancel", fmt.Sprintf(`"taskId":%q`, begun.ID)); a.Error != nil || strings.Contains(string(a.Result), "taskId") {
 			t.Fatalf("%s: %s", name, a.raw)
 		}
@@ -366,8 +374,62 @@ func TestTasksAreCancelled(t *testing.T) {
 	}
 	line, leave := overStdio(t, h, knowsTasks)
 	line.call("test__wait")
+	<-inside
 	leave()
 	<-givenUp // nobody could ask after it
+}
+
+// A call is cancelled, too, when the message that cancels it overtakes it.
+func TestCancellingOvertakesTheCall(t *testing.T) {
+	gone := make(chan struct{})
+	sessions := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		return sdkServer(func(s *mcp.Server) {
+			s.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+		})
+	}, nil)
+	called, overtaken := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(overtaken) })
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		call := bytes.Contains(body, []byte(`"tools/call"`))
+		if call {
+			close(called)
+			<-overtaken
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+		}
+		sessions.ServeHTTP(w, r)
+		if call {
+			close(gone) // only what was cancelled is answered
+		}
+		if bytes.Contains(body, []byte(`"notifications/cancelled"`)) {
+			once()
+		}
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	g := open(t, mcpbridge.Upstream{Name: "web", URL: web.URL, CallTimeout: 20 * time.Second})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := g.run.Do(ctx, &tool.Call{Name: "mcp.web.wait", Args: json.RawMessage("{}")}); err == nil {
+			t.Error("a cancelled call was answered")
+		}
+	}()
+	<-called
+	cancel()
+	<-done
+	<-gone
 }
 
 func TestTasksAsk(t *testing.T) {

@@ -27,8 +27,38 @@ type OAuth struct {
 	ClientMetadataURL string
 	Scopes            []string // in place of those that the server names
 	RedirectPort      int      // on which the browser comes back; 0: a free one
-	// Machine signs in as the client itself, by its secret, and not as a person.
-	Machine bool
+
+	// PrivateKey is what the client proves itself by, in PEM, in place of a
+	// secret; KeyID is its name at the authorization server, "": none.
+	PrivateKey, KeyID string
+
+	Grant Grant
+	// AssertionFile holds what ByAssertion presents. It is read for each token,
+	// since others write it anew.
+	AssertionFile string
+	Identity      Identity // who vouches for the person (ByIdentity)
+}
+
+// A Grant is in whose name one signs in.
+type Grant string
+
+// The grants.
+const (
+	ByPerson    Grant = ""                   // a person does, in a browser
+	ByClient    Grant = "client_credentials" // the client does itself, by its secret or its key
+	ByAssertion Grant = "jwt_bearer"         // the workload does, by a token of the platform that runs it (RFC 7523)
+	ByIdentity  Grant = "enterprise_managed" // a person does at an identity provider, once for all servers
+)
+
+// An Identity is a client of an identity provider, which vouches for the
+// person towards the authorization servers of MCP servers.
+type Identity struct {
+	Issuer       string
+	ClientID     string
+	ClientSecret string // "": it has none
+	// TokenFile holds the person's ID token, which others write anew; "": the
+	// person signs in by Login, and Helve renews that.
+	TokenFile string
 }
 
 // A grant is what signing in to a server gave, as it is kept. It is for one
@@ -46,6 +76,9 @@ type grant struct {
 	Refresh string    `json:"refresh,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // zero: not known
 	Scopes  []string  `json:"scopes,omitempty"` // that were granted
+	Key     string    `json:"key,omitempty"`    // to which tokens are bound
+	Bound   bool      `json:"bound,omitempty"`  // the access token is
+	ID      string    `json:"id,omitempty"`     // the person's ID token, of an identity provider
 	Made    time.Time `json:"made,omitzero"`    // when somebody signed in
 	Ended   string    `json:"ended,omitempty"`  // why there is no token any more
 
@@ -65,7 +98,8 @@ const (
 type client struct {
 	ID      string    `json:"id"`
 	Secret  string    `json:"secret,omitempty"`
-	Method  string    `json:"method"` // by which it proves itself: none, client_secret_basic or client_secret_post
+	Method  string    `json:"method"`        // by which it proves itself: none, client_secret_basic, client_secret_post or private_key_jwt
+	Alg     string    `json:"alg,omitempty"` // by which its key signs
 	Kind    string    `json:"kind"`
 	Return  string    `json:"return,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // of the secret; zero: never
@@ -100,7 +134,7 @@ func saveGrant(s *credentials.Store, name string, g *grant) error {
 
 // secrets returns what nobody may see of a grant.
 func (g *grant) secrets() []string {
-	return slices.DeleteFunc([]string{g.Access, g.Refresh, g.Client.Secret}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{g.Access, g.Refresh, g.ID, g.Key, g.Client.Secret}, func(s string) bool { return s == "" })
 }
 
 // A LoginNeeded is the error of a server that wants to know who calls, while

@@ -257,9 +257,9 @@ func TestHostileLogin(t *testing.T) {
 		want string
 	}{
 		"other issuer":      {meta("issuer", "https://elsewhere.example"), "issuer"},
-		"plain token":       {meta("token_endpoint", "http://as.example/token"), "HTTPS"},
-		"plain codes":       {meta("authorization_endpoint", "http://as.example/authorize"), "HTTPS"},
-		"private token":     {meta("token_endpoint", "https://10.0.0.1/token"), "non-public"},
+		"plain token":       {meta("token_endpoint", "http://as.example/token"), "is not https"},
+		"plain codes":       {meta("authorization_endpoint", "http://as.example/authorize"), "is not https"},
+		"private token":     {meta("token_endpoint", "https://10.0.0.1/token"), "private address"},
 		"local token":       {meta("token_endpoint", "https://vault.internal/token"), "local name"},
 		"private revoking":  {meta("revocation_endpoint", "https://169.254.169.254/x"), "revocation_endpoint"},
 		"script":            {meta("authorization_endpoint", "javascript:alert(1)"), "scheme"},

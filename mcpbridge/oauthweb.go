@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -14,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/helve-ai/helve/egress"
@@ -52,13 +52,13 @@ func hostPort(u *url.URL) string {
 // sent to.
 func (a *account) admit(what, address string) (*url.URL, error) {
 	u, err := egress.ParseURL(address)
-	if err == nil && !secure(u) {
-		err = fmt.Errorf("%s is not https", address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", what, err)
+	case !secure(u):
+		return nil, fmt.Errorf("%s: %s is not https", what, address)
 	}
-	if err == nil {
-		_, err = a.policy(u).CheckURL(address)
-	}
-	if err != nil {
+	if _, err := a.policy(u).CheckURL(address); err != nil {
 		return nil, fmt.Errorf("%s: %w; if it is right, the operator can allow it by security.allow_hosts", what, err)
 	}
 	return u, nil
@@ -97,7 +97,15 @@ func (g gate) RoundTrip(r *http.Request) (*http.Response, error) {
 type realm struct {
 	resource string
 	scopes   []string // that the server's metadata names
-	*oauthex.AuthServerMeta
+	bound    bool     // tokens are to be bound to a key
+	*issuer
+}
+
+// An issuer is what an authorization server says of itself.
+type issuer struct {
+	oauthex.AuthServerMeta
+	// ProofAlgs are those by which it checks proofs; none if it binds no tokens.
+	ProofAlgs []string `json:"dpop_signing_alg_values_supported"`
 }
 
 // errNoLogin says that a server tells nothing of logins.
@@ -115,40 +123,89 @@ func (a *account) discover(ctx context.Context, asked challenge) (*realm, error)
 		root := url.URL{Scheme: a.url.Scheme, Host: a.url.Host}
 		prm = &oauthex.ProtectedResourceMetadata{Resource: a.canonical(), AuthorizationServers: []string{root.String()}}
 	}
-	issuer := prm.AuthorizationServers[0]
+	at := prm.AuthorizationServers[0]
 	if slices.Contains(prm.AuthorizationServers, a.o.Issuer) {
-		issuer = a.o.Issuer
+		at = a.o.Issuer
 	}
-	switch {
-	case a.o.Issuer != "" && strings.TrimSuffix(a.o.Issuer, "/") != strings.TrimSuffix(issuer, "/"):
-		return nil, fmt.Errorf("the server signs in at %s, and the client is one of %s (oauth.issuer): it is not used elsewhere", issuer, a.o.Issuer)
+	if a.o.Issuer != "" && !sameIssuer(a.o.Issuer, at) {
+		return nil, fmt.Errorf("the server signs in at %s, and the client is one of %s (oauth.issuer): it is not used elsewhere", at, a.o.Issuer)
 	}
-	if _, err := a.admit("the authorization server", issuer); err != nil {
-		return nil, err
-	}
-	meta, err := auth.GetAuthServerMetadata(ctx, issuer, a.web())
+	meta, err := a.issuerAt(ctx, at)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the authorization server %s: %s", issuer, printable(err.Error()))
+		return nil, err
 	case meta == nil && !old:
-		return nil, fmt.Errorf("the authorization server %s has no metadata", issuer)
+		return nil, fmt.Errorf("the authorization server %s has no metadata", at)
 	case meta == nil && asked.status != http.StatusUnauthorized:
 		return nil, errNoLogin
 	case meta == nil:
-		meta = &oauthex.AuthServerMeta{Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register"}
-	case !slices.Contains(meta.CodeChallengeMethodsSupported, "S256"):
-		return nil, fmt.Errorf("the authorization server %s does not know PKCE with S256, without which codes can be stolen", issuer)
+		meta = &issuer{AuthServerMeta: oauthex.AuthServerMeta{Issuer: at, AuthorizationEndpoint: at + "/authorize", TokenEndpoint: at + "/token",
+			RegistrationEndpoint: at + "/register", CodeChallengeMethodsSupported: []string{"S256"}}}
 	}
+	bound, err := binds(meta, prm, asked)
+	if err != nil {
+		return nil, err
+	}
+	return &realm{prm.Resource, prm.ScopesSupported, bound, meta}, nil
+}
+
+// binds reports whether tokens are to be bound to a key (DPoP, RFC 9449): where
+// both know that, since a server that does not would take no such token.
+func binds(as *issuer, prm *oauthex.ProtectedResourceMetadata, asked challenge) (bool, error) {
+	knows := asked.bound || slices.Contains(prm.DPOPSigningAlgValuesSupported, proofAlgorithm)
+	switch {
+	case slices.Contains(as.ProofAlgs, proofAlgorithm):
+		return knows || prm.DPOPBoundAccessTokensRequired, nil
+	case prm.DPOPBoundAccessTokensRequired && len(as.ProofAlgs) > 0:
+		return false, fmt.Errorf("the server takes only tokens that are bound to a key (DPoP), and the authorization server %s binds none by %s", as.Issuer, proofAlgorithm)
+	}
+	return prm.DPOPBoundAccessTokensRequired, nil // one that announces nothing may do it all the same
+}
+
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// issuerAt reads what an authorization server says of itself (RFC 8414, OpenID
+// Connect); nil: nothing.
+func (a *account) issuerAt(ctx context.Context, at string) (*issuer, error) {
+	u, err := a.admit("the authorization server", at)
+	if err != nil {
+		return nil, err
+	}
+	below := strings.Trim(u.Path, "/")
+	places := []string{"/.well-known/oauth-authorization-server/" + below, "/.well-known/openid-configuration/" + below}
+	if below != "" {
+		places = append(places, "/"+below+"/.well-known/openid-configuration")
+	}
+	for _, place := range places {
+		from := url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(place, "/")}
+		var meta issuer
+		there, err := a.document(ctx, from.String(), &meta)
+		if err == nil && there && !sameIssuer(meta.Issuer, at) {
+			err = fmt.Errorf("its metadata is that of another issuer, %s", excerptOf(meta.Issuer))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the authorization server %s: %w", at, err)
+		}
+		if there {
+			return &meta, a.admitAll(&meta)
+		}
+	}
+	return nil, nil
+}
+
+// admitAll refuses an authorization server with an address to which no secret
+// may be sent.
+func (a *account) admitAll(meta *issuer) error {
 	for what, address := range map[string]string{"authorization_endpoint": meta.AuthorizationEndpoint, "token_endpoint": meta.TokenEndpoint,
 		"registration_endpoint": meta.RegistrationEndpoint, "revocation_endpoint": meta.RevocationEndpoint} {
-		if address == "" && strings.HasPrefix(what, "re") {
+		if address == "" && (what != "token_endpoint" && what != "authorization_endpoint" || what == "authorization_endpoint" && a.o.Grant != ByPerson) {
 			continue
 		}
 		if _, err := a.admit("the authorization server's "+what, address); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return &realm{prm.Resource, prm.ScopesSupported, meta}, nil
+	return nil
 }
 
 // canonical returns the server's address as tokens are asked for it.
@@ -170,14 +227,12 @@ func (a *account) resource(ctx context.Context, told string) (*oauthex.Protected
 		places = append([]string{told}, places...)
 	}
 	for _, place := range slices.Compact(places) {
-		prm, err := a.fetch(ctx, place)
-		if err != nil {
+		prm := new(oauthex.ProtectedResourceMetadata)
+		switch there, err := a.document(ctx, place, prm); {
+		case err != nil:
 			return nil, fmt.Errorf("the server's metadata at %s: %w", place, err)
-		}
-		if prm == nil {
+		case !there:
 			continue
-		}
-		switch {
 		case !covers(prm.Resource, a.url):
 			return nil, fmt.Errorf("the server's metadata at %s is that of %s, and the server is %s: its tokens would be for another", place, excerptOf(prm.Resource), a.canonical())
 		case len(prm.AuthorizationServers) == 0:
@@ -201,32 +256,31 @@ func covers(resource string, server *url.URL) bool {
 	return above == below || strings.HasPrefix(below, above+"/")
 }
 
-// fetch reads metadata; nil: there is none.
-func (a *account) fetch(ctx context.Context, address string) (*oauthex.ProtectedResourceMetadata, error) {
+// document reads metadata into v, and reports whether there is any.
+func (a *account) document(ctx context.Context, address string, v any) (bool, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	r.Header.Set("Accept", "application/json")
 	resp, err := a.web().Do(r)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	defer resp.Body.Close()
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
-		return nil, nil
+		return false, nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the server answered %s", resp.Status)
+		return false, fmt.Errorf("the server answered %s", resp.Status)
 	case kind != "application/json":
-		return nil, nil // a page for people, such as the front page of an old server
+		return false, nil // a page for people, such as the front page of an old server
 	}
-	var prm oauthex.ProtectedResourceMetadata
-	if err := json.NewDecoder(resp.Body).Decode(&prm); err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
+	if err := json.NewDecoder(resp.Body).Decode(v); err != nil {
+		return false, fmt.Errorf("it is not JSON: %w", err)
 	}
-	return &prm, nil
+	return true, nil
 }
 
 // identify returns who we are to the authorization server: the operator's
@@ -237,18 +291,27 @@ func (a *account) identify(ctx context.Context, r *realm, old *grant, comeback s
 	switch {
 	case a.o.ClientID != "":
 		c := client{ID: a.o.ClientID, Secret: a.o.ClientSecret, Method: "none", Kind: clientGiven, Return: comeback}
-		if c.Secret == "" {
+		if c.Secret == "" && a.o.PrivateKey == "" {
 			return c, nil
 		}
 		if old.Issuer != "" && old.Client.Kind == clientGiven && old.Issuer != r.Issuer {
 			return c, fmt.Errorf("the server signs in at %s now, and the client was one of %s: if that is right, sign out first (helve logout %s)", r.Issuer, old.Issuer, a.server)
+		}
+		if a.o.PrivateKey != "" {
+			return a.keyed(c, r)
 		}
 		if c.Method = "client_secret_basic"; slices.Contains(methods, "client_secret_post") && !slices.Contains(methods, c.Method) {
 			c.Method = "client_secret_post"
 		}
 		return c, nil
 	case a.o.ClientMetadataURL != "" && r.ClientIDMetadataDocumentSupported:
-		return client{ID: a.o.ClientMetadataURL, Method: "none", Kind: clientDocument, Return: comeback}, nil
+		c := client{ID: a.o.ClientMetadataURL, Method: "none", Kind: clientDocument, Return: comeback}
+		if a.o.PrivateKey != "" {
+			return a.keyed(c, r)
+		}
+		return c, nil
+	case a.o.Grant == ByAssertion:
+		return client{Method: "none", Kind: clientGiven}, nil // the assertion says who it is
 	case old.Issuer == r.Issuer && old.Client.Kind == clientRegistered && old.Client.Return == comeback && (old.Client.Expires.IsZero() || time.Now().Before(old.Client.Expires)):
 		return old.Client, nil
 	case r.RegistrationEndpoint == "":
@@ -263,6 +326,22 @@ func (a *account) identify(ctx context.Context, r *realm, old *grant, comeback s
 		method = methods[i]
 	}
 	return a.register(ctx, r, method, comeback)
+}
+
+// keyed returns the client as one that proves itself by its key.
+func (a *account) keyed(c client, r *realm) (client, error) {
+	key, err := readSigner(a.o.PrivateKey, a.o.KeyID)
+	if err != nil {
+		return c, fmt.Errorf("oauth.private_key: %w", err)
+	}
+	if methods := r.TokenEndpointAuthMethodsSupported; len(methods) > 0 && !slices.Contains(methods, "private_key_jwt") {
+		return c, fmt.Errorf("the authorization server %s knows its clients by %s, and not by a key (oauth.private_key)", r.Issuer, cut(printable(strings.Join(methods, ", ")), 200))
+	}
+	if c.Alg, err = key.choose(r.TokenEndpointAuthSigningAlgValuesSupported); err != nil {
+		return c, fmt.Errorf("the authorization server %s: oauth.private_key: %w", r.Issuer, err)
+	}
+	c.Secret, c.Method = "", "private_key_jwt"
+	return c, nil
 }
 
 // register registers a new client (RFC 7591).
@@ -314,6 +393,8 @@ type tokens struct {
 	Type    string  `json:"token_type"`
 	Expires float64 `json:"expires_in"` // seconds; 0: not told
 	Refresh string  `json:"refresh_token"`
+	ID      string  `json:"id_token"`
+	Issued  string  `json:"issued_token_type"` // of an exchange
 	Scope   *string `json:"scope"`
 
 	Code string `json:"error"`
@@ -323,7 +404,8 @@ type tokens struct {
 // fill puts the tokens into a grant; requested are the scopes that were asked
 // for, nil on a renewal.
 func (t *tokens) fill(g *grant, requested []string) {
-	g.Access, g.Expires, g.Ended = t.Access, time.Time{}, ""
+	g.Access, g.Expires, g.Ended, g.Bound = t.Access, time.Time{}, "", strings.EqualFold(t.Type, "dpop")
+	g.ID = orElse(t.ID, g.ID)
 	if t.Refresh != "" {
 		g.Refresh = t.Refresh
 	}
@@ -339,20 +421,82 @@ func (t *tokens) fill(g *grant, requested []string) {
 	}
 }
 
-// token asks the authorization server of the grant for tokens. No error shows
-// what was sent.
+// token asks the authorization server of the grant for tokens that the server
+// is to take.
 func (a *account) token(ctx context.Context, g *grant, form url.Values) (*tokens, error) {
-	hidden := append(g.secrets(), form.Get("code"), form.Get("code_verifier"))
+	t, err := a.ask(ctx, g, form)
+	switch {
+	case err != nil:
+		return nil, err
+	case strings.EqualFold(orElse(t.Type, "bearer"), "bearer"), strings.EqualFold(t.Type, "dpop") && g.Key != "":
+		return t, nil
+	}
+	return nil, fmt.Errorf("%s answered with a token of the type %s, which is not supported", g.TokenURL, excerptOf(t.Type))
+}
+
+// ask makes a request for tokens, once more if it lacked what the authorization
+// server gives to be repeated. No error shows what was sent.
+func (a *account) ask(ctx context.Context, g *grant, form url.Values) (*tokens, error) {
+	hidden := append(g.secrets(), form.Get("code"), form.Get("code_verifier"), form.Get("assertion"), form.Get("subject_token"))
+	for again := true; ; again = false {
+		r, err := a.form(ctx, g, g.TokenURL, form)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := a.web().Do(r)
+		if err != nil {
+			return nil, err
+		}
+		news := a.nonces.note(&a.nonces.issuer, resp)
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		var t tokens
+		bad := json.Unmarshal(body, &t)
+		switch {
+		case bad == nil && t.Code == "use_dpop_nonce" && g.Key != "" && news && again:
+			continue
+		case bad == nil && t.Code != "":
+			return nil, &oauthError{hide(cut(printable(t.Code), 100), hidden), hide(cut(printable(t.Text), 500), hidden)}
+		case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated:
+			return nil, fmt.Errorf("%s answered %s", g.TokenURL, resp.Status)
+		case bad != nil:
+			return nil, fmt.Errorf("%s answered what cannot be read", g.TokenURL)
+		case t.Access == "" || strings.ContainsFunc(t.Access, func(r rune) bool { return r <= ' ' || r > '~' }):
+			return nil, fmt.Errorf("%s answered without a token that can be used", g.TokenURL)
+		}
+		return &t, nil
+	}
+}
+
+// form returns a request to the grant's authorization server, with what proves
+// that we are its client.
+func (a *account) form(ctx context.Context, g *grant, to string, what url.Values) (*http.Request, error) {
+	form := maps.Clone(what)
 	if form.Get("resource") == "" {
 		form.Del("resource")
 	}
-	if g.Client.Method != "client_secret_basic" {
+	if g.Client.Method != "client_secret_basic" && g.Client.ID != "" {
 		form.Set("client_id", g.Client.ID)
 	}
-	if g.Client.Method == "client_secret_post" {
+	switch g.Client.Method {
+	case "client_secret_post":
 		form.Set("client_secret", g.Client.Secret)
+	case "private_key_jwt":
+		key, err := readSigner(a.o.PrivateKey, a.o.KeyID)
+		if err != nil {
+			return nil, fmt.Errorf("oauth.private_key: %w", err)
+		}
+		text, err := key.assertion(g.Client.Alg, g.Client.ID, g.Issuer)
+		if err != nil {
+			return nil, fmt.Errorf("oauth.private_key: %w", err)
+		}
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", text)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.TokenURL, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
@@ -361,30 +505,16 @@ func (a *account) token(ctx context.Context, g *grant, form url.Values) (*tokens
 	if g.Client.Method == "client_secret_basic" {
 		r.SetBasicAuth(url.QueryEscape(g.Client.ID), url.QueryEscape(g.Client.Secret)) // RFC 6749, section 2.3.1
 	}
-	resp, err := a.web().Do(r)
-	if err != nil {
+	if p, err := a.proof(g); err != nil {
 		return nil, err
+	} else if p != nil {
+		text, err := p.of(http.MethodPost, to, "", a.nonces.get(&a.nonces.issuer))
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("DPoP", text)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	var t tokens
-	bad := json.Unmarshal(body, &t)
-	switch {
-	case bad == nil && t.Code != "":
-		return nil, &oauthError{hide(cut(printable(t.Code), 100), hidden), hide(cut(printable(t.Text), 500), hidden)}
-	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated:
-		return nil, fmt.Errorf("%s answered %s", g.TokenURL, resp.Status)
-	case bad != nil:
-		return nil, fmt.Errorf("%s answered what cannot be read", g.TokenURL)
-	case t.Access == "" || strings.ContainsFunc(t.Access, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return nil, fmt.Errorf("%s answered without a token that can be used", g.TokenURL)
-	case !strings.EqualFold(orElse(t.Type, "bearer"), "bearer"):
-		return nil, fmt.Errorf("%s answered with a token of the type %s, which is not supported", g.TokenURL, excerptOf(t.Type))
-	}
-	return &t, nil
+	return r, nil
 }
 
 // hide takes secrets out of a text.
@@ -414,36 +544,8 @@ func (a *account) scopes(r *realm, asked challenge, old *grant) []string {
 	if old.Issuer == r.Issuer {
 		want = union(union(old.Scopes, want), old.Wanted)
 	}
-	if slices.Contains(r.ScopesSupported, "offline_access") && !a.o.Machine {
+	if slices.Contains(r.ScopesSupported, "offline_access") && a.o.Grant == ByPerson {
 		want = union(want, []string{"offline_access"})
 	}
 	return want
-}
-
-// machine signs in as the client itself.
-func (a *account) machine(ctx context.Context, old *grant) (string, error) {
-	a.mu.Lock()
-	asked := a.asked
-	a.mu.Unlock()
-	r, err := a.discover(ctx, asked)
-	if err != nil {
-		return "", err
-	}
-	c, err := a.identify(ctx, r, old, "")
-	if err != nil {
-		return "", err
-	}
-	g := &grant{Server: a.address, Resource: r.resource, Issuer: r.Issuer, TokenURL: r.TokenEndpoint, RevokeURL: r.RevocationEndpoint, Client: c, Made: time.Now().UTC()}
-	form := url.Values{"grant_type": {"client_credentials"}, "resource": {r.resource}}
-	want := a.scopes(r, asked, old)
-	if len(want) > 0 {
-		form.Set("scope", strings.Join(want, " "))
-	}
-	got, err := a.token(ctx, g, form)
-	if err != nil {
-		return "", fmt.Errorf("the authorization server %s: %w", r.Issuer, err)
-	}
-	got.fill(g, want)
-	g.Refresh = "" // none is needed
-	return a.keep(g)
 }

@@ -34,9 +34,10 @@ type process struct {
 	exited chan struct{} // closed when it has ended
 	stops  sync.Once
 
-	mu   sync.Mutex
-	err  error // how it ended
-	tail []string
+	mu    sync.Mutex
+	err   error // how it ended
+	tail  []string
+	stray string // the first that it printed which is no message
 }
 
 // start runs a server's command. Its stderr goes to the log.
@@ -138,10 +139,31 @@ func (p *process) epitaph() string {
 	if err != nil {
 		how = err.Error()
 	}
-	if said := p.said(); said != "" {
-		return fmt.Sprintf("the process ended (%s), saying: %s", how, said)
+	return fmt.Sprintf("the process ended (%s)%s", how, p.remarks())
+}
+
+// strayed notes what the process printed to its standard output, where there
+// should be messages alone.
+func (p *process) strayed(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stray == "" {
+		p.stray = cut(text, 300)
 	}
-	return fmt.Sprintf("the process ended (%s)", how)
+}
+
+// remarks says what the process printed that may explain a failure; "": nothing.
+func (p *process) remarks() string {
+	text := ""
+	if said := p.said(); said != "" {
+		text = ", saying: " + said
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stray != "" {
+		text += fmt.Sprintf("; it printed what is no message: %s", p.stray)
+	}
+	return text
 }
 
 // said returns the last lines that the process wrote to stderr.

@@ -56,12 +56,18 @@ func (u *Upstreams) followReviews(ctx context.Context, s store.Store) {
 	}
 }
 
-// Missing returns why a tool of that name is not on offer, if it is held back:
-// an error for the caller that says what the operator must do. It returns nil
-// for any other name, and for those of servers that shows does not accept.
+// Missing returns why a tool of that name is not on offer, if it is held back,
+// or of a server whose tools are not known: an error for the caller that says
+// what the operator must do. It returns nil for any other name, and for those
+// of servers that shows does not accept.
 func (u *Upstreams) Missing(name string, shows func(server string) bool) *tool.Error {
 	if u == nil {
 		return nil
+	}
+	if s := u.named(name); s != nil && shows(s.Name) {
+		if err := s.unknown(); err != nil {
+			return err
+		}
 	}
 	want := squash(name)
 	for _, s := range u.servers {
@@ -79,6 +85,32 @@ func (u *Upstreams) Missing(name string, shows func(server string) bool) *tool.E
 		}
 	}
 	return nil
+}
+
+// named returns the server that the name of a tool begins with; nil: none.
+func (u *Upstreams) named(name string) *upstream {
+	for _, s := range u.servers {
+		if strings.HasPrefix(name, s.owner()+".") || strings.HasPrefix(name, "mcp__"+s.Name+"__") {
+			return s
+		}
+	}
+	return nil
+}
+
+// unknown returns why nobody knows the server's tools; nil: they are known.
+func (s *upstream) unknown() *tool.Error {
+	st := s.now()
+	s.mu.Lock()
+	known := s.last != nil
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	why := orElse(st.Error, "it has not been asked yet")
+	if st.State == Stopped && st.Error == "" {
+		why = "it is disabled"
+	}
+	return tool.Errorf(tool.CodeExternal, "the tools of the MCP server %s are not known (%s): %s", s.Name, st.State, why)
 }
 
 func (s *upstream) heldBack(h heldName) *tool.Error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/task"
+	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -84,6 +85,9 @@ type ServerOptions struct {
 	// a stream that lasts. It concerns clients of a revision that says how
 	// (2025-11-25). 0: as long as it takes.
 	StreamLimit time.Duration
+	// Telemetry is told of every request. Nil: none is told of; the trace to
+	// which a client's call belongs goes to upstream servers all the same.
+	Telemetry *telemetry.Telemetry
 }
 
 // DefaultPageSize is how many tools one page of a listing holds. Many clients
@@ -100,6 +104,7 @@ type Server struct {
 	stop     chan struct{} // closed by Close
 	stopOnce sync.Once
 	running  sync.WaitGroup
+	workers  workers
 	stdio    sync.WaitGroup // connections that end by themselves
 	requests requests
 	limits   *Limits
@@ -169,6 +174,7 @@ func (s *Server) Close(ctx context.Context) error {
 			}
 		}
 		s.running.Wait()
+		s.workers.all.Wait()
 		if s.opts.Tasks != nil {
 			if err := s.opts.Tasks.Close(ctx); err != nil {
 				s.opts.Log.Error("the tasks cannot be closed", "error", err)
@@ -192,7 +198,11 @@ func (s *Server) begin(f func()) bool {
 	if s.stopping() {
 		return false
 	}
-	s.running.Go(f)
+	s.running.Add(1)
+	s.workers.run(s.stop, func() {
+		defer s.running.Done()
+		f()
+	})
 	return true
 }
 
@@ -258,12 +268,15 @@ func (s *Server) all() []*endpoint {
 // depend on how many there are, and the lists are kept as bytes.
 func (e *endpoint) serve(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		done := func(mcp.Result, error) {}
+		defer func() { done(res, err) }()
 		defer func() {
 			if v := recover(); v != nil {
 				e.s.opts.Log.Error("panic in a request", "method", method, "panic", v, "stack", string(debug.Stack()))
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 			}
 		}()
+		ctx, done = e.told(traced(ctx, req), method, req)
 		switch r := req.(type) {
 		case *mcp.ServerRequest[*mcp.ListToolsParams]:
 			return e.listTools(r)
@@ -318,6 +331,9 @@ func (s *Server) watch() {
 
 // announce notifies the sessions if the listing differs from what was announced last.
 func (e *endpoint) announce() {
+	if !e.list.known() {
+		return // nobody has listed anything: there is no need to make the list
+	}
 	l, err := e.listing()
 	if err != nil {
 		e.s.opts.Log.Error("the tools cannot be listed", "mode", string(e.mode), "error", err)

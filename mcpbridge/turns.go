@@ -30,7 +30,7 @@ const (
 // is wanted, and then calls again. The call goes on meanwhile.
 type turn struct {
 	user   string
-	what   string // the call, digested, and who makes it
+	what   func() string // the call, digested, and who makes it; worked out for few
 	cancel context.CancelFunc
 	asked  chan mcp.InputRequestMap
 	answer chan mcp.InputResponseMap
@@ -162,7 +162,7 @@ func (ts *turns) put(t *turn) (state string, err error) {
 	state = thisProcess + "." + rand.Text()
 	ts.all[state] = t
 	t.late = time.AfterFunc(turnWait, func() {
-		if t, _ := ts.take(state, t.what); t != nil {
+		if t, _ := ts.take(state, t.what()); t != nil {
 			t.cancel()
 		}
 	})
@@ -180,7 +180,7 @@ func (ts *turns) take(state, what string) (*turn, error) {
 		return nil, invalidParams("requestState: it is not of this process: the server was started anew since it asked. Make the call again, without requestState")
 	case t == nil:
 		return nil, invalidParams("requestState: no call waits under it: it was altered, or its call was answered, ended, or given up after %s. Make the call again, without requestState", turnWait)
-	case t.what != what:
+	case t.what() != what:
 		return nil, invalidParams("requestState: it belongs to another call: repeat the same one, with the same arguments, as the same client")
 	}
 	t.late.Stop()
@@ -191,16 +191,20 @@ func (ts *turns) take(state, what string) (*turn, error) {
 // A turnRequest is a request of a client that takes turns.
 type turnRequest struct {
 	from  tool.Origin
-	what  string // the call
+	what  func() string // identifies the call
 	state string
 	given mcp.InputResponseMap
 	show  *progress
 	run   func(ctx context.Context, show func(tool.Content)) (mcp.Result, error)
 }
 
-// identify tells a call of a client from all others. The order of keys in its
+// identify returns what tells a call of a client from all others. The order of keys in its
 // arguments does not matter.
-func identify(from tool.Origin, method, name string, args any) string {
+func identify(from tool.Origin, method, name string, args any) func() string {
+	return sync.OnceValue(func() string { return digestOf(from, method, name, args) })
+}
+
+func digestOf(from tool.Origin, method, name string, args any) string {
 	raw, err := tool.Encode(args)
 	var v any
 	if err == nil {
@@ -223,7 +227,7 @@ func (e *endpoint) inTurns(ctx context.Context, req fromClient, r *turnRequest) 
 	var t *turn
 	if r.state != "" {
 		var err error
-		if t, err = e.s.turns.take(r.state, r.what); err != nil {
+		if t, err = e.s.turns.take(r.state, r.what()); err != nil {
 			return nil, err
 		}
 		t.show.Store(r.show)

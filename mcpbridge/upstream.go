@@ -47,6 +47,7 @@ type upstream struct {
 	used     time.Time  // when a call began or ended last
 	failures int        // in a row
 	next     time.Time  // no attempt is made before
+	began    time.Time  // when the last attempt began; zero: there was none
 	declared []string   // see record.Offers; nil: not known
 	last     *record    // that was offered
 	lists    []keptList // what is kept of the other lists; replaced, never changed
@@ -89,9 +90,16 @@ func (s *upstream) now() ServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
+	if since := time.Since(s.began); st.State == Configured && !s.began.IsZero() && since >= slowStart {
+		st.Error = fmt.Sprintf("it has not answered for %s; after %s it counts as failed", since.Round(time.Second), s.startTimeout())
+	}
 	st.LeftOut, st.Held, st.Flagged = append([]string{}, st.LeftOut...), append([]string{}, st.Held...), append([]string{}, st.Flagged...)
 	return st
 }
+
+// slowStart is how long a server may take to answer for the first time before
+// its state says so.
+const slowStart = 10 * time.Second
 
 // enter changes the state. The caller holds s.mu.
 func (s *upstream) enter(state State, err error) {
@@ -148,6 +156,9 @@ func (s *upstream) settle() {
 // run starts the server whenever it is wanted, until ctx ends.
 func (s *upstream) run(ctx context.Context) {
 	for s.rest(ctx) {
+		s.mu.Lock()
+		s.began = time.Now()
+		s.mu.Unlock()
 		l, err := s.connect(ctx)
 		s.tried(ctx, l, err)
 		if err != nil {
@@ -229,10 +240,14 @@ func (s *upstream) tried(ctx context.Context, l *link, err error) {
 		if needsLogin(err) {
 			state = NeedsLogin
 		}
+		level := slog.LevelWarn
+		if s.status.State == state && s.status.Error == s.plain(err) {
+			level = slog.LevelDebug // it was told
+		}
 		s.enter(state, err)
 		wait := s.putOff()
 		if ctx.Err() == nil {
-			s.log.Warn("the MCP server cannot be used", "error", s.plain(err), "retry", wait)
+			s.log.Log(ctx, level, "the MCP server cannot be used", "error", s.plain(err), "retry", wait)
 		}
 	} else {
 		s.link = l
@@ -519,6 +534,8 @@ func (s *upstream) call(ctx context.Context, method string, p rawParams, progres
 	if why := s.holds(method, p.Name); why != nil {
 		return nil, why // it has just been seen to have changed
 	}
+	ctx, told := s.asking(ctx, l, method, p.Name)
+	defer func() { told(raw, err) }()
 	late := fmt.Errorf("no answer within %s", s.callTimeout())
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/helve-ai/helve/credentials"
 	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/store"
+	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -100,6 +101,9 @@ type UpstreamOptions struct {
 	// the kernel does for children, which on Linux ends the servers, but not
 	// their children, and on other kinds of Unix nothing. Windows needs none.
 	Watchdog []string
+
+	// Telemetry is told of every request. Nil: none is told of.
+	Telemetry *telemetry.Telemetry
 }
 
 // Upstreams are connections to MCP servers. A server whose tools are known is
@@ -165,6 +169,10 @@ func (up *Upstream) check() error {
 		return fmt.Errorf("MCP server %s: has both a command and a URL", up.Name)
 	case up.URL != "" && !strings.HasPrefix(up.URL, "http://") && !strings.HasPrefix(up.URL, "https://"):
 		return fmt.Errorf("MCP server %s: the URL %q is not one of http or https", up.Name, up.URL)
+	case up.OAuth.PrivateKey != "":
+		if _, err := readSigner(up.OAuth.PrivateKey, ""); err != nil {
+			return fmt.Errorf("MCP server %s: oauth.private_key: %w", up.Name, err)
+		}
 	}
 	return nil
 }
@@ -181,6 +189,23 @@ func (u *Upstreams) Wait(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// WaitFor waits as Wait does, but for the server alone whose tool has that
+// name, if there is one.
+func (u *Upstreams) WaitFor(ctx context.Context, name string) {
+	if u == nil {
+		return
+	}
+	s := u.named(name)
+	if s == nil {
+		u.Wait(ctx)
+		return
+	}
+	select {
+	case <-s.first:
+	case <-ctx.Done():
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -101,8 +102,11 @@ func plain(err error) string {
 	if e := refusedBy(err); e != nil && e.Message != "" {
 		return cut(printable(e.Message), maxErrorText)
 	}
-	return cut(printable(strings.ReplaceAll(err.Error(), aliasPrefix, "")), maxErrorText)
+	return cut(printable(libraryWords.ReplaceAllString(strings.ReplaceAll(err.Error(), aliasPrefix, ""), "")), maxErrorText)
 }
+
+// libraryWords are what the library puts before an error on its way up.
+var libraryWords = regexp.MustCompile(`^(?:(?:calling|sending) "[^"]*": |rejected by transport: )+`)
 
 // maxErrorText is how many bytes of a server's error are passed on.
 const maxErrorText = 8 << 10

@@ -58,7 +58,52 @@ type Host struct {
 	Tools   func() *tool.Set
 	Visible func(tool.Origin, *tool.Tool) bool // may this caller know of the tool?
 	Search  func(context.Context, search.Query) ([]search.Hit, error)
+
+	// Around names the tools that were usually called before and after the named
+	// one, whoever may see them. Nil: nothing is learnt from usage.
+	Around func(ctx context.Context, name string) (before, after []string)
+
+	// Ask asks the user on whose behalf a call is made, and waits for the
+	// answer until ctx ends. ErrNobody comes at once. Nil: nobody can be asked.
+	Ask func(ctx context.Context, c *tool.Call, q Question) (Reply, error)
+
+	// Delegates returns the agents to whom a caller may give work, and Delegate
+	// has them do it, at the same time; what it returns is in the order of the
+	// work. Its error means that it was not begun, or that ctx ended. Nil: there
+	// are no agents.
+	Delegates func(from tool.Origin) []Delegate
+	Delegate  func(ctx context.Context, c *tool.Call, work []Work) ([]Done, error)
+
+	// Successors returns the agents to whom a caller may hand its conversation
+	// over, and Switch does that, as soon as the call has been answered. Nil:
+	// there are no agents.
+	Successors func(from tool.Origin) []Delegate
+	Switch     func(ctx context.Context, c *tool.Call, agent string) error
+
+	// Apps are those that this app may call, and CallApp has one of them answer
+	// an input, on behalf of a call.
+	Apps    []Callable
+	CallApp func(ctx context.Context, c *tool.Call, name string, input json.RawMessage) (*tool.Result, error)
+
+	// Skills are those that the app declares; UseSkill notes the one that a
+	// session has loaded ("": none any more), and Capabilities returns those
+	// that an agent has from the start.
+	Skills       []Skill
+	UseSkill     func(ctx context.Context, from tool.Origin, command string) error
+	Capabilities func(from tool.Origin) []string
+
+	// Granted returns what the skills that a caller has loaded let its commands
+	// have. Nil: nothing.
+	Granted func(from tool.Origin) Grant
+
+	// Suspect says why a call may be another's doing: content from outside that
+	// its session has met may have led to it. "": nothing speaks against it.
+	// Nil: nobody knows.
+	Suspect func(context.Context, *tool.Call) string
 }
+
+// FinalTool is the tool by which an agent gives its answer and ends its work.
+const FinalTool = "attempt_completion"
 
 // A Toolset is an open module.
 type Toolset struct {
@@ -66,7 +111,24 @@ type Toolset struct {
 	// Judge is the module's default policy for its own tools, asked where the
 	// app's rules are silent. Nil: it has none.
 	Judge func(context.Context, *tool.Call) (tool.Verdict, string)
+	// Sees says who may know of the module's tools and call them, among those
+	// whom the app lets. Nil: all of them.
+	Sees func(tool.Origin, *tool.Tool) bool
+	// Tell returns what an agent is told of the module before a conversation,
+	// in the words of its prompt. It is asked for every turn, and must return
+	// the same while nothing has changed. Nil: nothing.
+	Tell  func(ctx context.Context, from tool.Origin) (Told, error)
 	Close func() error // may be nil
+}
+
+// Told is what a module tells an agent, by the sections of the prompt (SPEC L2).
+type Told struct {
+	Memory      string // what is known: goal, tasks, facts
+	Remembering string // how memory is used
+	Hints       string
+	Specialists string // to whom the agent may delegate
+	Skills      string // that there are, and those that are loaded
+	Channels    string
 }
 
 // New returns a Module. Its configuration is a C, which starts as defaults;

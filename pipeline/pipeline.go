@@ -79,7 +79,9 @@ func contain(h tool.Handler) tool.Handler {
 // Stages returns the stages in the order in which calls meet them.
 func (e *Executor) Stages() []Stage { return slices.Clone(e.stages) }
 
-// Do runs call, which stays the caller's own. It never panics.
+// Do runs call, which stays the caller's own. It never panics. A caller that
+// gives the call a Trail finds there what the stages decided, and in Tool what
+// the name meant; nothing that it puts there is read.
 //
 // Refusals, bad arguments and failures of tools are Results, for the model to
 // read. Do returns an error only if ctx ended before the call did. Progress is
@@ -92,6 +94,9 @@ func (e *Executor) Do(ctx context.Context, call *tool.Call) (*tool.Result, error
 		defer end()
 	}
 	res, _ := e.run(ctx, c)
+	if call.Trail != nil {
+		*call.Trail, call.Tool = *c.Trail, c.Tool
+	}
 	if ctx.Err() != nil && res.Err != nil {
 		return nil, context.Cause(ctx)
 	}

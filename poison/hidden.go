@@ -35,13 +35,14 @@ func (s *scan) hidden(where, text string) {
 	if plainText(text) {
 		return
 	}
+	end := len(strings.TrimRightFunc(text, isBlank))
 	blank := 0
 	var before rune
 	flag, selectors := false, 0
 	for i, r := range text {
-		if unicode.IsSpace(r) || r == 0x2800 {
+		if isBlank(r) {
 			blank++
-			if blank > maxPadding && strings.TrimSpace(text[i:]) != "" {
+			if blank > maxPadding && i < end {
 				s.add(Hidden, where, "more than %d blanks in a row, with text behind them", maxPadding)
 			}
 		} else {
@@ -73,6 +74,8 @@ func (s *scan) hidden(where, text string) {
 		before = r
 	}
 }
+
+func isBlank(r rune) bool { return unicode.IsSpace(r) || r == 0x2800 }
 
 // plainText reports whether a text is ASCII without anything to look for.
 func plainText(s string) bool {

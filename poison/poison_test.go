@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/helve-ai/helve/poison"
@@ -92,5 +93,27 @@ func TestEvalsRealTools(t *testing.T) {
 	t.Logf("of %d real tools %d are flagged, %d severely", all, flagged, severe)
 	if flagged*100 > all {
 		t.Errorf("%d of %d real tools are flagged; want 1 %% at most", flagged, all)
+	}
+}
+
+// Time grows with a text, and not with its square, whatever it repeats.
+func BenchmarkRepeated(b *testing.B) {
+	for name, unit := range map[string]string{"lines": "\n", "blanks": " ", "bidi": "\u202e", "words": "ignore ", "digits": "QUJD"} {
+		text := strings.Repeat(unit, 256<<10/len(unit))
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				poison.Text("text", text)
+			}
+		})
+	}
+}
+
+func TestPaddingAtTheEnd(t *testing.T) {
+	blanks := strings.Repeat(" \n", 300)
+	if found := poison.Text("text", "a"+blanks); len(found) > 0 {
+		t.Errorf("blanks with nothing behind them: %v", found)
+	}
+	if found := poison.Text("text", "a"+blanks+"b"); len(found) != 1 || found[0].Kind != poison.Hidden {
+		t.Errorf("blanks with text behind them: %v", found)
 	}
 }

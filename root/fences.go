@@ -9,21 +9,30 @@ import (
 	"strings"
 )
 
-// Fences lists what programs must be kept from that do not ask Resolve: hidden
-// is what is blocked, kept what may be read but not written. Git's own folders
-// are kept rather than hidden, since git reads them. All are absolute places
-// without links; what lies beneath one of them is not listed. More than most of
-// them are an error, and so is a folder too large to look through, which is
-// done only if a rule file has rules.
-func (r *Root) Fences(ctx context.Context, most int) (hidden, kept []string, err error) {
+// Fenced is what programs must be kept from that do not ask Resolve. All are
+// absolute places without links; what lies beneath one of them is not listed.
+type Fenced struct {
+	Hidden []string // what is blocked
+	Kept   []string // what may be read but not written; git's own folders, which git reads, too
+	Placed []string // of both, those that would be neither if a folder above them had another name
+}
+
+// Fences lists what programs must be kept from. More than most of them are an
+// error, and so is a folder too large to look through, which is done only if a
+// rule file has rules.
+func (r *Root) Fences(ctx context.Context, most int) (Fenced, error) {
+	var f Fenced
 	rules := r.current()
 	if rules.err != nil {
-		return nil, nil, badRules(".", rules.err)
+		return f, badRules(".", rules.err)
 	}
 	add := func(list *[]string, rel string) error {
 		*list = append(*list, r.abs(rel))
-		if len(hidden)+len(kept) > most {
+		if len(f.Hidden)+len(f.Kept) > most {
 			return fmt.Errorf("more than %d files and folders are ignored or protected one by one; name folders rather than files in %s and %s", most, IgnoreFile, ProtectFile)
+		}
+		if strings.Contains(rel, "/") && rules.placed(rel) {
+			f.Placed = append(f.Placed, r.abs(rel))
 		}
 		return nil
 	}
@@ -32,11 +41,11 @@ func (r *Root) Fences(ctx context.Context, most int) (hidden, kept []string, err
 		case mode&fs.ModeSymlink != 0:
 			return nil // its target is judged where it lies
 		case gitsOwn(base):
-			err = add(&kept, rel)
+			err = add(&f.Kept, rel)
 		case rules.blocked(rel, mode.IsDir()) != "":
-			err = add(&hidden, rel)
+			err = add(&f.Hidden, rel)
 		case rules.guarded(rel, mode.IsDir()) != "":
-			err = add(&kept, rel)
+			err = add(&f.Kept, rel)
 		default:
 			return nil
 		}
@@ -48,28 +57,40 @@ func (r *Root) Fences(ctx context.Context, most int) (hidden, kept []string, err
 	if len(rules.ignore.patterns)+len(rules.protect.patterns) > 0 {
 		v := visitor{root: r, ctx: ctx, opts: WalkOptions{Limit: DefaultWalkLimit}, visit: func(e Entry) error {
 			if e.Err != nil {
-				return add(&hidden, e.Rel) // what cannot be looked through may hold anything
+				return add(&f.Hidden, e.Rel) // what cannot be looked through may hold anything
 			}
 			return visit(e.Rel, e.Mode)
 		}}
-		err = v.start("")
-		return hidden, kept, err
+		err := v.start("")
+		return f, err
 	}
 	places := slices.Concat([]string{gitDir, StateDir, IgnoreFile, ProtectFile}, rules.blocks, rules.protected)
 	slices.Sort(places)
 	for _, rel := range slices.Compact(places) {
 		if rel == "." {
-			return nil, nil, fmt.Errorf("the root itself is blocked or protected")
+			return f, fmt.Errorf("the root itself is blocked or protected")
 		}
 		st, err := r.lstat(rel)
-		if err != nil || slices.ContainsFunc(append(hidden, kept...), func(p string) bool { return within(r.abs(rel), p, false) }) {
+		if err != nil || slices.ContainsFunc(slices.Concat(f.Hidden, f.Kept), func(p string) bool { return within(r.abs(rel), p, false) }) {
 			continue
 		}
 		if err := visit(rel, st.mode); err != nil && err != fs.SkipDir {
-			return nil, nil, err
+			return f, err
 		}
 	}
-	return hidden, kept, nil
+	return f, nil
+}
+
+// placed reports whether what is blocked or guarded may owe that to where it
+// lies, and not to its own name alone.
+func (s *rules) placed(rel string) bool {
+	base := path.Base(rel)
+	return !alwaysBlocked(base) && (s.under(s.blocks, rel) || s.under(s.protected, rel) || s.ignore.places() || s.protect.places())
+}
+
+// places reports whether any pattern looks at more than the last component.
+func (m *matcher) places() bool {
+	return m != nil && slices.ContainsFunc(m.patterns, func(p pattern) bool { return !p.basename })
 }
 
 // gitsOwn reports whether a component is git's own folder, or the file that leads to it.

@@ -210,3 +210,20 @@ func kind(mode fs.FileMode) string {
 	}
 	return "not an ordinary file"
 }
+
+// Hidden returns the patterns of the rule file that hides, without those that
+// take back what others hide: each hides a name of one component anywhere, and
+// a path from the root. It fails where the file cannot be read.
+func (r *Root) Hidden() ([]string, error) {
+	have := r.current()
+	if have.err != nil {
+		return nil, have.err
+	}
+	var hidden []string
+	for _, p := range have.ignore.patterns {
+		if !p.negated {
+			hidden = append(hidden, p.text)
+		}
+	}
+	return hidden, nil
+}

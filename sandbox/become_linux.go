@@ -51,7 +51,7 @@ func become(ask *request) error {
 	}
 	// From here on this process may be refused memory.
 	debug.SetGCPercent(-1)
-	if err := limitProcess(0, s.Limits, ask.Grouped); err != nil {
+	if err := limitProcess(0, s.Limits, ask.Held); err != nil {
 		return fmt.Errorf("sandbox: limits: %w", err)
 	}
 	if len(program) > 0 {

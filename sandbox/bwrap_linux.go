@@ -88,6 +88,7 @@ func bwrapArgs(s *Spec, userns bool) ([]string, error) {
 	}
 	args = append(args, root, s.Root, s.Root)
 	if !s.ReadOnly {
+		masks += len(s.anchors)
 		for _, dir := range s.anchors { // what is mounted cannot be renamed, nor removed
 			args = append(args, "--bind", dir, dir)
 		}
@@ -297,7 +298,7 @@ func runBwrap(ctx context.Context, s *Spec, status Status) (*Result, error) {
 			return err
 		}
 		_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(child), "oom_score_adj"), []byte("500"), 0)
-		if err := limitProcess(child, s.Limits, group != nil); err != nil {
+		if err := limitProcess(child, s.Limits, group.holds()); err != nil {
 			return fmt.Errorf("sandbox: limits: %w", err)
 		}
 		_, err := b.gate.Write([]byte{1})

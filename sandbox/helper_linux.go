@@ -34,10 +34,10 @@ const (
 
 // A request is what the helper is told.
 type request struct {
-	Spec    Spec
-	Home    string
-	ABI     int  // of Landlock; 0: limits alone
-	Grouped bool // a control group counts memory and processes
+	Spec Spec
+	Home string
+	ABI  int  // of Landlock; 0: limits alone
+	Held held // by a control group
 }
 
 // A report is what the helper tells of a command.
@@ -68,7 +68,7 @@ func (r *Runner) runHelper(ctx context.Context, s *Spec, status Status) (*Result
 	defer theirs.Close()
 	group := status.group.make(s.Limits)
 	defer group.remove()
-	ask := request{Spec: *s, Home: home, Grouped: group != nil}
+	ask := request{Spec: *s, Home: home, Held: group.holds()}
 	ask.Spec.Env = append(slices.Clone(s.Env), homeEnv(home)...)
 	if status.Active == Landlock {
 		ask.ABI = status.abi

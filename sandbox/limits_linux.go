@@ -24,9 +24,9 @@ func awaitExit(pid int) bool {
 	}
 }
 
-// rlimits are the limits of each process. With a control group for all of
-// them, memory and their number are left to it.
-func rlimits(l Limits, grouped bool) map[int]uint64 {
+// rlimits are the limits of each process, but for those that are held for all of
+// them.
+func rlimits(l Limits, all held) map[int]uint64 {
 	m := map[int]uint64{
 		unix.RLIMIT_CPU:      uint64((l.CPU + time.Second - 1) / time.Second),
 		unix.RLIMIT_FSIZE:    uint64(l.FileSize),
@@ -35,18 +35,20 @@ func rlimits(l Limits, grouped bool) map[int]uint64 {
 		unix.RLIMIT_MSGQUEUE: 0,
 		unix.RLIMIT_MEMLOCK:  8 << 20,
 	}
-	if !grouped {
+	if !all.Memory {
 		// Address space would count what is only reserved: gigabytes in the
 		// runtimes of Go, Java and JavaScript.
 		m[unix.RLIMIT_DATA] = uint64(l.Memory)
+	}
+	if !all.Processes {
 		m[unix.RLIMIT_NPROC] = uint64(l.Processes)
 	}
 	return m
 }
 
 // limitProcess sets the limits of a process and of what it starts from then on.
-func limitProcess(pid int, l Limits, grouped bool) error {
-	for resource, most := range rlimits(l, grouped) {
+func limitProcess(pid int, l Limits, all held) error {
+	for resource, most := range rlimits(l, all) {
 		var have unix.Rlimit
 		if err := unix.Prlimit(pid, resource, nil, &have); err != nil {
 			return err
@@ -66,7 +68,7 @@ func limitProcess(pid int, l Limits, grouped bool) error {
 // limitStarted limits a command that runs already: what it did before is not
 // held, which is why this is for commands without a helper only.
 func limitStarted(pid int, l Limits) error {
-	if err := limitProcess(pid, l, false); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := limitProcess(pid, l, held{}); err != nil && !errors.Is(err, unix.ESRCH) {
 		return err
 	}
 	return nil

@@ -23,7 +23,7 @@ func (r *Runner) run(ctx context.Context, s Spec, status Status) (*Result, error
 		s.Hide = append(s.Hide, secretsOfHome(realPath(home), seen)...)
 	}
 	hide, keep := within(r.o.Hide, seen), within(r.o.Keep, seen)
-	s.anchors = above(slices.Concat(hide, keep), s.Root)
+	s.anchors = above(slices.Concat(hide, keep, s.Stay), s.Root)
 	s.Hide = append(s.Hide, hide...)
 	s.Keep = append(s.Keep, keep...)
 	if s.ReadOnly {
@@ -61,6 +61,7 @@ func above(places []string, root string) []string {
 // probe finds out what works, strongest first, by running a program that does nothing.
 func probe(o Options) Status {
 	status := Status{Active: None, group: findGroups(), abi: landlockABI()}
+	status.Groups = status.group.String()
 	if o.Mode == Off {
 		status.Missing = []string{"the app turns it off: security.sandbox: off"}
 		return weaknesses(status)
@@ -172,9 +173,21 @@ func weaknesses(status Status) Status {
 		status.Weak = append(status.Weak, "commands see and change what the user can who runs Helve, and reach the network")
 	}
 	if g := status.group; g == nil || g.memory == "" || g.pids == "" {
-		status.Weak = append(status.Weak, "no control group can be made: memory is limited for each process, and their number for each user (for root not at all)")
+		status.Weak = append(status.Weak, "no control group can be made for "+uncounted(g)+" (run Helve in a session of systemd, as a service with Delegate=yes, or as root)")
 	}
 	return status
+}
+
+// uncounted says what no control group can be made for, and what holds instead.
+func uncounted(g *groups) string {
+	var missing []string
+	if g == nil || g.memory == "" {
+		missing = append(missing, "memory, which is limited for each process")
+	}
+	if g == nil || g.pids == "" {
+		missing = append(missing, "the number of processes, which is limited for each user, and for root not at all")
+	}
+	return strings.Join(missing, ", and for ")
 }
 
 // bwrapRemedy says what would make bubblewrap work.

@@ -93,20 +93,21 @@ type Spec struct {
 	ReadOnly bool     // the command changes nothing in it
 	Hide     []string // beneath the root: not to be read
 	Keep     []string // beneath the root: not to be changed
+	Stay     []string // of Hide and Keep: the folders above them are not to be renamed, nor removed
 	Readable []string // further files and folders that may be read
 	Writable []string // further folders that may be changed
 	Network  bool     // the command may reach the network
 
 	Limits Limits
 
-	anchors []string // folders beneath the root that stay where they are: they hold what Options hide and keep
+	anchors []string // folders beneath the root that stay where they are: those above Stay, and what Options hide and keep
 }
 
 func (s *Spec) check() error {
 	if s.Path == "" || len(s.Args) == 0 || s.Root == "" || s.Dir == "" {
 		return errors.New("sandbox: a command needs a program, its arguments, a root and a working directory")
 	}
-	for _, list := range [][]string{{s.Path, s.Dir, s.Root}, s.Hide, s.Keep, s.Readable, s.Writable} {
+	for _, list := range [][]string{{s.Path, s.Dir, s.Root}, s.Hide, s.Keep, s.Stay, s.Readable, s.Writable} {
 		for _, p := range list {
 			if !filepath.IsAbs(p) || filepath.Clean(p) != p || strings.ContainsRune(p, 0) {
 				return fmt.Errorf("sandbox: %q is not a clean absolute path", p)
@@ -178,6 +179,7 @@ type Status struct {
 	Weak    []string    `json:"weak,omitempty"`    // what the active one does not stop, or limits that do not hold
 	Missing []string    `json:"missing,omitempty"` // why stronger ones are not active
 	Remedy  string      `json:"remedy,omitempty"`  // how to get a stronger one
+	Groups  string      `json:"groups,omitempty"`  // where a control group is made for each command; "": nowhere
 	group   *groups     // where control groups can be made; nil: nowhere
 	abi     int         // of Landlock
 	userns  bool        // bubblewrap gets a user namespace

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -10,7 +11,7 @@ import (
 type builder struct {
 	t     *tree
 	draft int
-	made  map[*value]*rule // nil while in the making, so that recursion has no rule
+	made  map[*value]*rule // unsureRule while in the making: what recurs is left to the library
 	cost  map[*rule]int
 }
 
@@ -18,11 +19,19 @@ type builder struct {
 const maxRuleCost = 20_000
 
 func (c *compiled) makeFast() {
-	lib, err := c.library()
+	t, err := c.getTree()
 	if err != nil {
 		return
 	}
-	if b := newBuilder(c.tree, lib.draft); b != nil {
+	draft := t.draft
+	if t.plain() {
+		draft = cmp.Or(draft, 2020) // as the library would: it need not be asked
+	} else if lib, err := c.library(); err == nil {
+		draft = lib.draft
+	} else {
+		return
+	}
+	if b := newBuilder(t, draft); b != nil {
 		if r := b.rule(c.tree.root); r != nil && b.total(r) <= maxRuleCost {
 			c.fast = r
 		}
@@ -76,7 +85,7 @@ func (b *builder) rule(v *value) *rule {
 	if r, ok := b.made[v]; ok {
 		return r
 	}
-	b.made[v] = nil
+	b.made[v] = unsureRule
 	r := b.make(v)
 	b.made[v] = r
 	return r

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -31,12 +32,22 @@ import (
 //	pattern:"^[a-z]+$"      of a string
 func For[T any]() *Schema {
 	t := reflect.TypeFor[T]()
+	if s, ok := inferred.Load(t); ok {
+		return s.(*Schema)
+	}
 	var in inferrer
 	if err := in.write(t, nil); err != nil {
 		panic(fmt.Errorf("schema: no schema for %v: %w", t, err))
 	}
-	return Must(in.out.String())
+	s, _ := inferred.LoadOrStore(t, Must(in.out.String()))
+	return s.(*Schema)
 }
+
+// What was inferred before, by type: modules are opened many times.
+var (
+	inferred sync.Map // *Schema
+	leaves   sync.Map // the text of schemas that the library has
+)
 
 // inferrer writes the schema of a type.
 type inferrer struct {
@@ -77,9 +88,9 @@ func (in *inferrer) write(t reflect.Type, extra []string) error {
 }
 
 // known reports whether the library has a schema of its own for a struct type,
-// as it has for time.Time.
+// as it has for time.Time. Those show no fields.
 func known(t reflect.Type) bool {
-	if t.Kind() != reflect.Struct {
+	if t.Kind() != reflect.Struct || slices.ContainsFunc(reflect.VisibleFields(t), reflect.StructField.IsExported) {
 		return false
 	}
 	s, err := jsonschema.ForType(t, nil)
@@ -87,18 +98,23 @@ func known(t reflect.Type) bool {
 }
 
 func (in *inferrer) leaf(t reflect.Type, extra []string) error {
-	s, err := jsonschema.ForType(t, nil)
-	if err != nil {
-		return err
+	text, ok := leaves.Load(t)
+	if !ok {
+		s, err := jsonschema.ForType(t, nil)
+		if err != nil {
+			return err
+		}
+		made, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		text, _ = leaves.LoadOrStore(t, string(made))
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if string(text) == "true" {
+	if text == "true" {
 		return in.members(nil, extra)
 	}
-	return in.members([]string{string(text[1 : len(text)-1])}, extra)
+	own := text.(string)
+	return in.members([]string{own[1 : len(own)-1]}, extra)
 }
 
 // members writes an object of the members given. Where a tag restates a

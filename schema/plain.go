@@ -27,10 +27,10 @@ func (t *tree) plain() bool {
 	case 4, 6:
 		return false
 	}
-	return !t.opts.Formats && plainSchema(t.root, true)
+	return !t.opts.Formats && t.plainSchema(t.root)
 }
 
-func plainSchema(v *value, root bool) bool {
+func (t *tree) plainSchema(v *value) bool {
 	if v.kind == kBool {
 		return true
 	}
@@ -38,40 +38,60 @@ func plainSchema(v *value, root bool) bool {
 		return false
 	}
 	for _, kid := range v.kids {
-		if root && kid.key == "$schema" {
-			continue // draftOf knows it
-		}
-		if is := plainKeywords[kid.key]; is == nil && !strings.HasPrefix(kid.key, "x-") || is != nil && !is(kid) {
+		switch is := plainKeywords[kid.key]; {
+		case v == t.root && kid.key == "$schema": // draftOf knows it
+		case v == t.root && kid.key == "$defs":
+			if t.draft != 0 && t.draft < 2019 || !t.plainMap(kid) {
+				return false
+			}
+		case is == nil && !strings.HasPrefix(kid.key, "x-") || is != nil && !is(t, kid):
 			return false
 		}
 	}
 	return true
 }
 
+func (t *tree) plainMap(v *value) bool {
+	return v.kind == kObject && !slices.ContainsFunc(v.kids, func(kid *value) bool { return !t.plainSchema(kid) })
+}
+
+// plainRef reports whether v refers to one of the root's $defs, where what
+// stands beside a reference counts.
+func (t *tree) plainRef(v *value) bool {
+	ref, ok := v.str()
+	name, inDefs := strings.CutPrefix(ref, "#/$defs/")
+	bare := !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && r != '-' && r != '.' && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9')
+	})
+	return ok && inDefs && bare && (t.draft == 0 || t.draft >= 2019) && t.root.member("$defs").member(name) != nil
+}
+
 // plainKeywords are those that all drafts since 7 read alike, each with the
 // values that they all take.
-var plainKeywords map[string]func(*value) bool
+var plainKeywords map[string]func(*tree, *value) bool
 
 func init() { // the functions refer to the table
-	anything := func(*value) bool { return true }
-	sub := func(v *value) bool { return plainSchema(v, false) }
-	list := func(v *value) bool {
-		return v.kind == kArray && len(v.kids) > 0 && !slices.ContainsFunc(v.kids, func(kid *value) bool { return !sub(kid) })
+	anything := func(*tree, *value) bool { return true }
+	only := func(is func(*value) bool) func(*tree, *value) bool {
+		return func(_ *tree, v *value) bool { return is(v) }
 	}
-	plainKeywords = map[string]func(*value) bool{
-		"type": plainType, "enum": plainEnum, "const": anything,
+	isText, isBool, isShortNumber, isCount := only(isText), only(isBool), only(isShortNumber), only(isCount)
+	list := func(t *tree, v *value) bool {
+		return v.kind == kArray && len(v.kids) > 0 && !slices.ContainsFunc(v.kids, func(kid *value) bool { return !t.plainSchema(kid) })
+	}
+	sub := (*tree).plainSchema
+	plainKeywords = map[string]func(*tree, *value) bool{
+		"$ref": (*tree).plainRef, "type": only(plainType), "enum": only(plainEnum), "const": anything,
 		"title": isText, "description": isText, "$comment": isText, "format": isText, "pattern": isText,
 		"contentEncoding": isText, "contentMediaType": isText,
 		"default": anything, "example": anything, "nullable": anything,
-		"examples": func(v *value) bool { return v.kind == kArray },
+		"examples": only(func(v *value) bool { return v.kind == kArray }),
 		"readOnly": isBool, "writeOnly": isBool, "uniqueItems": isBool,
 		"minimum": isShortNumber, "maximum": isShortNumber, "exclusiveMinimum": isShortNumber, "exclusiveMaximum": isShortNumber,
 		"minLength": isCount, "maxLength": isCount, "minItems": isCount, "maxItems": isCount, "minProperties": isCount, "maxProperties": isCount,
 		"items": sub, "additionalProperties": sub, "not": sub, "anyOf": list, "oneOf": list, "allOf": list,
-		"properties": func(v *value) bool {
-			return v.kind == kObject && !slices.ContainsFunc(v.kids, func(kid *value) bool { return !sub(kid) })
-		},
-		"required": func(v *value) bool { return v.kind == kArray && uniqueTexts(v.kids) },
+		"properties": (*tree).plainMap,
+		"required":   only(func(v *value) bool { return v.kind == kArray && uniqueTexts(v.kids) }),
 	}
 }
 

@@ -13,6 +13,7 @@ type rule struct {
 	kinds   uint8 // bits of the kinds allowed
 	integer bool  // of numbers, only whole ones
 	any     bool  // nothing else is asked
+	unsure  bool  // nothing is known of what it accepts
 
 	lits *literals // enum and const, nil for none
 
@@ -54,6 +55,8 @@ const (
 var (
 	anyRule   = &rule{kinds: allKinds, any: true, maxLen: -1, maxItems: -1, maxMembers: -1}
 	neverRule = &rule{}
+	// unsureRule says nothing about any value.
+	unsureRule = &rule{kinds: allKinds, unsure: true, maxLen: -1, maxItems: -1, maxMembers: -1}
 )
 
 // literals are the scalars that enum or const allow.
@@ -83,6 +86,9 @@ func (r *rule) check(s *scanner, i int) (end int, ok bool) {
 	}
 	if r.any {
 		return s.skip(i)
+	}
+	if r.unsure {
+		return i, false
 	}
 	switch c := s.doc[i]; c {
 	case '{':

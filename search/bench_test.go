@@ -115,11 +115,15 @@ func benchmarkSearch(b *testing.B, n int) {
 	})
 }
 
+func BenchmarkSearch1000(b *testing.B)  { benchmarkSearch(b, 1000) }
 func BenchmarkSearch5000(b *testing.B)  { benchmarkSearch(b, 5000) }
 func BenchmarkSearch10000(b *testing.B) { benchmarkSearch(b, 10000) }
 
-func BenchmarkBuild5000(b *testing.B) {
-	eachCatalogue(b, 5000, func(b *testing.B, tools []*tool.Tool, _ []string) {
+func BenchmarkBuild5000(b *testing.B)  { benchmarkBuild(b, 5000) }
+func BenchmarkBuild10000(b *testing.B) { benchmarkBuild(b, 10000) }
+
+func benchmarkBuild(b *testing.B, n int) {
+	eachCatalogue(b, n, func(b *testing.B, tools []*tool.Tool, _ []string) {
 		set := registered(b, tools...)
 		var ix *search.Index
 		for b.Loop() {

@@ -5,16 +5,23 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/helve-ai/helve/letters"
+	"github.com/helve-ai/helve/lexicon"
 	"github.com/helve-ai/helve/tool"
 )
 
 // Terms of the dictionary that are not words of texts begin with one of these
 // bytes, which no word contains.
 const (
-	className  = "\x01" // a whole name, squeezed
-	classShort = "\x02" // a name without its module, squeezed
-	classAlias = "\x03" // an alias or title, squeezed
-	firstWord  = ' '    // words begin with no byte below this
+	className    = "\x01" // a whole name, squeezed
+	classShort   = "\x02" // a name without its module, squeezed
+	classAlias   = "\x03" // an alias or title, squeezed
+	classConcept = "\x04" // a concept of the lexicon
+	classNeeds   = "\x07" // a thing whose id the tool asks for
+	classGives   = "\x08" // a thing that the tool finds
+	classPair    = "\x05" // two neighbouring words
+	classGram    = "\x06" // four neighbouring letters
+	firstWord    = ' '    // words begin with no byte below this
 )
 
 // eachText calls visit for every text of the tool that is indexed.
@@ -77,8 +84,9 @@ type vocabulary struct {
 }
 
 type wordInfo struct {
-	known bool
-	langs langs
+	known  bool
+	langs  langs
+	pieces []uint32 // the terms of its letters; nil: not known yet
 }
 
 func newVocabulary(size int) *vocabulary {
@@ -101,7 +109,7 @@ func (v *vocabulary) id(term []byte) uint32 {
 func (v *vocabulary) stopIn(id uint32) langs {
 	info := &v.infos[id]
 	if !info.known {
-		info.known, info.langs = true, stopWords[v.terms[id]]
+		info.known, info.langs = true, stopWords()[v.terms[id]]
 	}
 	return info.langs
 }
@@ -111,14 +119,19 @@ const maxText = 128 << 10
 
 // An analyser turns tools into postings. Its buffers are reused from tool to tool.
 type analyser struct {
-	vocab *vocabulary
-	split splitter
-	words []docWord
-	sizes [fieldCount]float32
-	left  int       // bytes of text that may still be read of the document at hand
-	sums  []float32 // by term id: the weighted count in the document at hand
-	used  []uint32  // the terms whose sums are not zero
-	buf   []byte
+	*engine
+	vocab    *vocabulary
+	split    splitter
+	words    []docWord
+	texts    []docText
+	matches  []lexicon.Match
+	sizes    [fieldCount]float32
+	left     int       // bytes of text that may still be read of the document at hand
+	sums     []float32 // by term id: the weighted count in the document at hand
+	used     []uint32  // the terms whose sums are not zero
+	buf      []byte
+	letters  []byte
+	pairTerm []byte
 }
 
 // A docWord is a word of a document whose stems are not known yet.
@@ -130,22 +143,22 @@ type docWord struct {
 	spelt  span // in analyser.buf
 }
 
+// A docText is a text of a document whose concepts are not known yet.
+type docText struct {
+	field field
+	text  string // composed
+}
+
 // analyse returns what is indexed of t, in no particular order. The slice
 // serves until the next call.
 func (a *analyser) analyse(t *tool.Tool, out []posting) []posting {
-	a.words, a.buf, a.sizes, a.left = a.words[:0], a.buf[:0], [fieldCount]float32{}, maxText
+	a.words, a.texts, a.buf, a.sizes, a.left = a.words[:0], a.texts[:0], a.buf[:0], [fieldCount]float32{}, maxText
 	var b ballot
 	eachText(t, func(f field, text string) { a.collect(f, text, &b) })
 	winners := b.winners()
-	for i := range a.words {
-		w := &a.words[i]
-		f := &fields[w.field]
-		weight := f.weight / (1 - f.decay + f.decay*a.sizes[w.field]/f.usual)
-		a.sum(w.id, weight)
-		if w.kind == whole || w.kind == part {
-			a.addStems(w, winners, weight)
-		}
-	}
+	a.addWords(winners)
+	a.addConcepts(b.hint())
+	a.addLinks()
 	a.addNames(t)
 	for _, id := range a.used {
 		out = append(out, posting{id, a.sums[id]})
@@ -161,7 +174,9 @@ func (a *analyser) collect(f field, text string, b *ballot) {
 		return
 	}
 	a.left -= len(text)
+	text = letters.Compose(text)
 	a.split.split(text)
+	a.texts = append(a.texts, docText{f, text})
 	prose := f == fieldDescription || f == fieldHelp
 	for _, w := range a.split.words {
 		id := a.vocab.id(a.split.plain(w))
@@ -173,6 +188,76 @@ func (a *analyser) collect(f field, text string, b *ballot) {
 		}
 		if prose && w.script == latin {
 			b.add(a.vocab.stopIn(id))
+		}
+	}
+}
+
+// addWords counts the words, their stems, their letters and their neighbours.
+func (a *analyser) addWords(winners langs) {
+	before, field := uint32(none), fieldCount // the last word's stem, and its field
+	for i := range a.words {
+		w := &a.words[i]
+		weight := a.occurrence(w.field, a.v[w.field.own(0)], a.sizes[w.field])
+		a.sum(w.id, weight)
+		if w.kind != whole && w.kind != part {
+			continue
+		}
+		a.addStems(w, winners, weight)
+		if !neighbourly(w) || a.vocab.stopIn(w.id)&stopIn(w.script, winners) != 0 {
+			continue
+		}
+		a.addPieces(w.id, weight*a.v[kGramWeight])
+		stem := w.id
+		if w.script == latin {
+			stem = a.stem(w, winners&-winners)
+		}
+		if before != none && field == w.field {
+			a.pairTerm = appendPair(a.pairTerm[:0], []byte(a.vocab.terms[before]), []byte(a.vocab.terms[stem]))
+			a.sum(a.vocab.id(a.pairTerm), weight*a.v[kPairs])
+		}
+		before, field = stem, w.field
+	}
+}
+
+// none is no term.
+const none = ^uint32(0)
+
+// neighbourly reports whether a word is one of which letters and neighbours
+// are indexed: those of long texts would cost more than they tell.
+func neighbourly(w *docWord) bool {
+	switch w.field {
+	case fieldHelp, fieldParamDocs, fieldSideEffects, fieldExamples:
+		return false
+	}
+	return !w.script.Unspaced() && w.script != digits
+}
+
+// addPieces counts the letters of a word, which are found once for all documents.
+func (a *analyser) addPieces(id uint32, weight float32) {
+	info := &a.vocab.infos[id]
+	if info.pieces == nil {
+		pieces := []uint32{}
+		a.letters = eachPiece(a.letters, []byte(a.vocab.terms[id]), func(term []byte) { pieces = append(pieces, a.vocab.id(term)) })
+		a.vocab.infos[id].pieces = pieces
+		info = &a.vocab.infos[id]
+	}
+	for _, p := range info.pieces {
+		a.sum(p, weight)
+	}
+}
+
+// addConcepts counts what the texts speak of.
+func (a *analyser) addConcepts(hint lexicon.Hint) {
+	for _, x := range a.texts {
+		weight := a.v[x.field.concept()]
+		if weight == 0 {
+			continue
+		}
+		weight = a.occurrence(x.field, weight, a.sizes[x.field])
+		a.matches = a.lex.Match(a.matches[:0], x.text, hint)
+		for _, m := range a.matches {
+			a.split.folded = conceptTerm(a.split.folded[:0], m.Concept)
+			a.sum(a.vocab.id(a.split.folded), weight*m.Weight)
 		}
 	}
 }
@@ -214,6 +299,9 @@ func (a *analyser) stem(w *docWord, l langs) uint32 {
 }
 
 func (a *analyser) sum(id uint32, weight float32) {
+	if weight <= 0 {
+		return
+	}
 	for int(id) >= len(a.sums) {
 		a.sums = append(a.sums, 0)
 	}

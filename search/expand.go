@@ -41,6 +41,22 @@ func allowedEdits(letters int) int {
 	return 2
 }
 
+// shortest is the length of words in which letters may be swapped but not
+// differ: too many words of this length are one letter apart.
+const shortest = 4
+
+// swapped reports whether two words have the same letters.
+func swapped[letter byte | rune](a, b []letter) bool {
+	var x, y, xx, yy letter
+	for _, l := range a {
+		x, xx = x+l, xx+l*l
+	}
+	for _, l := range b {
+		y, yy = y+l, yy+l*l
+	}
+	return len(a) == len(b) && x == y && xx == yy
+}
+
 // A fuzzyWalk goes through the words that begin as the query does, and keeps
 // the rows of the table of edit distances that neighbouring words share.
 type fuzzyWalk[letter byte | rune] struct {
@@ -79,8 +95,8 @@ func walk[letter byte | rune](w *fuzzyWalk[letter], v *view, query []letter, fir
 			break
 		}
 		buf = read(buf[:0], t)
-		if d, ok := w.next(buf); ok && d > 0 && v.df(id) > 0 {
-			out = append(out, expansion{t, pow(weightFuzzy, d)})
+		if d, ok := w.next(buf); ok && d > 0 && v.df(id) > 0 && (len(query) > shortest || swapped(query, buf)) {
+			out = append(out, expansion{t, pow(v.engine.v[kFuzzy], d)})
 		}
 	}
 	return out
@@ -152,7 +168,7 @@ func (v *view) similar(c *gramCounter, q []byte, out []expansion) []expansion {
 		if 3*n < grams && 3*n < len(t) || n < 2 || v.df(id) == 0 {
 			continue
 		}
-		if w := gramSimilarity(q, t); w >= minSimilarity {
+		if w := gramSimilarity(q, t); w >= v.engine.v[kMinSimilarity] {
 			out = append(out, expansion{t, w})
 		}
 	}

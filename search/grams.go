@@ -3,6 +3,8 @@ package search
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/helve-ai/helve/letters"
 )
 
 // A gramIndex leads from three neighbouring letters to the words of a
@@ -25,8 +27,8 @@ func gramWord(term []byte) bool {
 		return false
 	}
 	r, _ := utf8.DecodeRune(term)
-	s := scriptOf(r)
-	return s != digits && !s.unspaced() && (term[0] < utf8.RuneSelf || utf8.RuneCount(term) >= minGramWord)
+	s := letters.ScriptOf(r)
+	return s != digits && !s.Unspaced() && (term[0] < utf8.RuneSelf || utf8.RuneCount(term) >= minGramWord)
 }
 
 // eachTrigram calls visit with a hash for every three letters of the word and

@@ -7,28 +7,50 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/helve-ai/helve/lexicon"
 	"github.com/helve-ai/helve/tool"
 )
 
 // Options are how an Index is made. The zero Options are good.
-type Options struct{}
+type Options struct {
+	Weights *Weights         // nil: those that Helve comes with
+	Lexicon *lexicon.Lexicon // nil: lexicon.Default
+	Meaning Meaning          // by which tools are found besides words; zero: by none
+}
+
+// An engine is what all snapshots of an index have in common.
+type engine struct {
+	*Weights
+	lex *lexicon.Lexicon
+}
+
+func (o Options) engine() *engine {
+	e := &engine{o.Weights.filled(), o.Lexicon}
+	if e.lex == nil {
+		e.lex = lexicon.Default()
+	}
+	return e
+}
 
 // An Index finds the tools of a set. It is safe for concurrent use, and
 // nothing that searches waits for anything that changes it. The zero Index is
 // empty.
 type Index struct {
 	mu   sync.Mutex // serialises Sync
+	opts Options
 	snap atomic.Pointer[snapshot]
+
+	meaning *meaning // nil: none
 }
 
-// New returns an empty index.
-func New(Options) *Index { return &Index{} }
+// New returns an empty index. One with a Meaning must be closed.
+func New(o Options) *Index { return &Index{opts: o, meaning: newMeaning(o.Meaning)} }
 
 func (ix *Index) load() *snapshot {
 	if s := ix.snap.Load(); s != nil {
 		return s
 	}
-	return &snapshot{}
+	return &snapshot{engine: ix.opts.engine()}
 }
 
 // Sync makes the index hold exactly the tools of set. Tools with the same
@@ -38,6 +60,7 @@ func (ix *Index) Sync(set *tool.Set) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	ix.snap.Store(ix.load().next(set))
+	ix.meaning.want(set)
 }
 
 // Len reports how many tools the index holds.
@@ -69,15 +92,30 @@ func (ix *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	r := ranker{snap: s, accept: q.Accept, verdicts: sc.verdicts}
 	text := cut(q.Text, maxQuery)
 	parsed := r.parse(text, sc)
-	scores, most := r.fuse(s.score(&parsed, sc))
+	channels := r.score(&parsed, sc)
+	scores, most := r.fuse(channels)
+	if r.unrelated(&parsed, &channels[0], sc) {
+		clear(scores)
+		most = 0
+	}
+	brought := r.bringAlong(scores, most, &parsed)
+	brought = r.raiseIntents(scores, most, sc, brought)
+	alike := ix.meaning.near(ctx, text, q.Lexical, &r)
+	most = alike.add(scores, most)
+	used, most := r.addHabits(q.Habits, scores, most)
 	named := r.named(&parsed, strings.TrimSpace(text))
 	for doc, bonus := range named {
 		scores[doc] += bonus
 	}
-	top := r.rank(scores, relativeFloor*most, min(limit, s.docs))
+	top := r.rank(scores, r.w(kFloor)*most, min(max(limit, coverWindow), s.docs))
+	top, repeated := r.cover(&parsed, top, sc)
+	top = top[:min(limit, len(top))]
 	hits := make([]Hit, len(top))
 	for i, c := range top {
-		hits[i] = Hit{Tool: c.tool, Score: float64(c.score), Why: s.why(c.doc, &parsed, named[c.doc], q.Explain, sc)}
+		hits[i] = Hit{Tool: c.tool, Score: float64(c.score), Why: alike.why(c.doc, s.why(c.doc, &parsed, named[c.doc], q.Explain, sc), q.Explain)}
+		if q.Explain {
+			hits[i].Parts = r.parts(c, &parsed, channels, named[c.doc], brought[c.doc], alike[c.doc].part, used[c.doc], repeated[c.doc])
+		}
 	}
 	return hits, nil
 }
@@ -87,7 +125,9 @@ func (r *ranker) named(q *query, text string) map[int]float32 {
 	out := map[int]float32{}
 	for _, n := range q.names {
 		r.snap.eachPosting(n.term, func(doc uint32, _ uint8) {
-			out[int(doc)] = max(out[int(doc)], n.bonus)
+			if r.sees(int(doc)) {
+				out[int(doc)] = max(out[int(doc)], n.bonus)
+			}
 		})
 	}
 	for doc, bonus := range out {
@@ -104,7 +144,7 @@ func (ix *Index) Suggest(name string, n int, accept func(*tool.Tool) bool) []str
 	if n <= 0 {
 		return nil
 	}
-	hits, err := ix.Search(context.Background(), Query{Text: name, Limit: n, Accept: accept})
+	hits, err := ix.Search(context.Background(), Query{Text: name, Limit: n, Accept: accept, Lexical: true})
 	if err != nil {
 		return nil
 	}

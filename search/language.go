@@ -3,6 +3,7 @@ package search
 import (
 	"math/bits"
 	"strings"
+	"sync"
 
 	"github.com/blevesearch/snowballstem"
 	arabicstem "github.com/blevesearch/snowballstem/arabic"
@@ -22,6 +23,7 @@ import (
 	"github.com/blevesearch/snowballstem/swedish"
 	tamilstem "github.com/blevesearch/snowballstem/tamil"
 	"github.com/blevesearch/snowballstem/turkish"
+	"github.com/helve-ai/helve/letters"
 )
 
 // A language has a stemmer, stop words, or both.
@@ -68,28 +70,28 @@ const (
 )
 
 // stopWords says in which languages a folded word is a stop word.
-var stopWords = func() map[string]langs {
+var stopWords = sync.OnceValue(func() map[string]langs {
 	m := make(map[string]langs, 3000)
 	var s splitter
 	for i, l := range languages {
 		for w := range strings.FieldsSeq(l.stop) {
-			s.split(w)
+			s.split(letters.Compose(w))
 			for _, w := range s.words {
 				m[string(s.plain(w))] |= 1 << i
 			}
 		}
 	}
 	return m
-}()
+})
 
 // polite holds the words of politeEnglish.
-var polite = func() map[string]bool {
+var polite = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.FieldsSeq(politeEnglish) {
 		m[w] = true
 	}
 	return m
-}()
+})
 
 // A ballot counts in which language a text has how many stop words. A word
 // that is one in several languages counts for each of them in part.
@@ -152,8 +154,8 @@ func appendStem(dst []byte, spelt []byte, l langs) []byte {
 	env := snowballstem.NewEnv(string(spelt))
 	lang.stem(env)
 	for _, r := range env.Current() {
-		if s := scriptOf(r); s != mark || keepsMarks(lang.script) {
-			dst = appendFolded(dst, r, s)
+		if s := letters.ScriptOf(r); s != mark || letters.KeepsMarks(lang.script) {
+			dst = letters.AppendFolded(dst, r, s)
 		}
 	}
 	return dst

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/helve-ai/helve/letters"
 )
 
 const (
@@ -22,7 +24,11 @@ type slot struct {
 	text   []byte // the word, folded
 	weight float32
 	alts   []alternative
+	clause uint16 // of the query
+	at     uint32 // where its word begins in the query; noPlace: nowhere
 }
+
+const noPlace = ^uint32(0)
 
 // An alternative is a term of the dictionaries that a slot takes.
 type alternative struct {
@@ -37,6 +43,7 @@ type query struct {
 	unknown []slot // what no tool says in these words: similar words, for the channel of n-grams
 	names   []naming
 	langs   langs // of the Latin words
+	tokens  []token
 }
 
 // A naming says that the query is, or mentions, what some tools are called.
@@ -65,19 +72,24 @@ type token struct {
 
 // parse makes out what text asks of the snapshot's tools.
 func (r *ranker) parse(text string, sc *scratch) query {
-	sc.split.split(text)
-	tokens, winners := sc.tokens(&sc.split)
-	q := query{langs: winners, slots: sc.slots[:0], low: sc.low[:0], unknown: sc.unknown[:0]}
-	sc.alts, sc.expanded = sc.alts[:0], 0
+	sc.composed = thens.Replace(letters.Compose(withKinds(text)))
+	sc.split.split(sc.composed)
+	_, winners := sc.tokens(&sc.split, r)
+	r.meanings(sc.composed, sc)
+	r.cutAtActions(sc)
+	tokens := sc.list
+	q := query{langs: winners, tokens: tokens, slots: sc.slots[:0], low: sc.low[:0], unknown: sc.unknown[:0]}
+	sc.alts, sc.terms, sc.expanded = sc.alts[:0], sc.terms[:0], 0
+	sc.arena = nil
 	sought := 0
 	for _, t := range tokens {
 		sl := r.resolve(t, winners, sc)
 		switch {
-		case len(sl.alts) > 0 && t.weight < contentFloor:
+		case len(sl.alts) > 0 && t.weight < r.w(kContentFloor):
 			q.low = append(q.low, sl)
 		case len(sl.alts) > 0:
 			q.slots = append(q.slots, sl)
-		case t.weight >= contentFloor && t.kind != joined && sought < maxUnknown && gramWord(sl.text):
+		case t.weight >= r.w(kContentFloor) && t.kind != joined && sought < maxUnknown && gramWord(sl.text):
 			sought++
 			if sl.alts = r.similar(sl.text, sc); len(sl.alts) > 0 {
 				q.unknown = append(q.unknown, sl)
@@ -85,6 +97,8 @@ func (r *ranker) parse(text string, sc *scratch) query {
 		}
 	}
 	q.slots = r.closeUp(q.slots, sc)
+	q.slots = r.addConcepts(q.slots, winners, sc)
+	slices.SortStableFunc(q.slots, func(a, b slot) int { return cmp.Compare(a.clause, b.clause) })
 	sc.slots, sc.low, sc.unknown = q.slots, q.low, q.unknown
 	if len(q.slots) == 0 && len(q.unknown) == 0 {
 		q.slots, q.low = promote(q.low), nil
@@ -99,7 +113,7 @@ func (r *ranker) closeUp(slots []slot, sc *scratch) []slot {
 	words := sc.split.words
 	for i := range max(0, min(len(words), maxSlots)-1) {
 		a, b := words[i], words[i+1]
-		if a.kind != whole || b.kind != whole || a.script != b.script || a.script.unspaced() || a.script == digits {
+		if a.kind != whole || b.kind != whole || a.script != b.script || a.script.Unspaced() || a.script == digits {
 			continue
 		}
 		sc.pair = append(append(sc.pair[:0], sc.split.plain(a)...), sc.split.plain(b)...)
@@ -107,8 +121,8 @@ func (r *ranker) closeUp(slots []slot, sc *scratch) []slot {
 			continue
 		}
 		from, term := len(sc.alts), bytes.Clone(sc.pair)
-		if n := r.exact(term, weightClosed*r.snap.idf(r.snap.df(term)), sc); n > 0 {
-			slots = append(slots, slot{text: term, weight: weightClosed, alts: sc.alts[from:len(sc.alts):len(sc.alts)]})
+		if n := r.exact(term, r.w(kClosed)*r.snap.idf(r.snap.df(term)), sc); n > 0 {
+			slots = append(slots, slot{at: noPlace, clause: a.clause, text: term, weight: r.w(kClosed), alts: sc.alts[from:len(sc.alts):len(sc.alts)]})
 		}
 	}
 	return slots
@@ -116,35 +130,51 @@ func (r *ranker) closeUp(slots []slot, sc *scratch) []slot {
 
 // promote makes the best of a request without any word of weight.
 func promote(low []slot) []slot {
-	return slices.DeleteFunc(low, func(s slot) bool { return !polite[string(s.text)] })
+	return slices.DeleteFunc(low, func(s slot) bool { return !polite()[string(s.text)] })
 }
 
 // tokens returns the different words of a text that was split, with their
 // weights, and the languages that its Latin words are likely in.
-func (sc *scratch) tokens(sp *splitter) ([]token, langs) {
-	var b ballot
+func (sc *scratch) tokens(sp *splitter, r *ranker) ([]token, langs) {
+	b, w := &sc.ballot, r.snap.engine.Weights
+	*b = ballot{}
 	sc.list = sc.list[:0]
 	for _, w := range sp.words {
 		plain := sp.plain(w)
 		if w.script == latin {
-			b.add(stopWords[string(plain)])
+			b.add(stopWords()[string(plain)])
 			b.odd = b.odd || len(sp.spelt(w)) != len(plain)
 		}
 		if len(sc.list) == maxSlots {
 			break
 		}
-		if !slices.ContainsFunc(sc.list, func(t token) bool { return bytes.Equal(sp.plain(t.word), plain) }) {
+		if i := slices.IndexFunc(sc.list, func(t token) bool { return bytes.Equal(sp.plain(t.word), plain) }); i < 0 {
 			sc.list = append(sc.list, token{word: w})
+		} else if w.traits&^opening == 0 {
+			sc.list[i].traits = 0
 		}
 	}
 	winners := b.winners()
 	for i := range sc.list {
 		t := &sc.list[i]
 		plain := sp.plain(t.word)
-		t.stop = stopWords[string(plain)]&stopIn(t.script, winners) != 0
-		t.weight = weigh(t, plain)
+		t.stop = stopWords()[string(plain)]&stopIn(t.script, winners) != 0
+		t.weight = weigh(t, plain, w)
+		if t.kind == part && r.joinedKnown(sp, t) {
+			t.weight *= w.v[kPart]
+		}
 	}
 	return sc.list, winners
+}
+
+// joinedKnown reports whether tools contain the word whole of which t is a part.
+func (r *ranker) joinedKnown(sp *splitter, t *token) bool {
+	for _, w := range sp.words {
+		if w.kind == joined && w.at == t.at {
+			return r.snap.df(sp.plain(w)) > 0
+		}
+	}
+	return false
 }
 
 // stopIn returns the languages whose stop words count among words of a script.
@@ -161,19 +191,23 @@ func stopIn(s script, winners langs) langs {
 	return out
 }
 
-func weigh(t *token, plain []byte) float32 {
+func weigh(t *token, plain []byte, w *Weights) float32 {
 	switch {
 	case t.stop:
-		return weightStop
+		return w.v[kStop]
+	case t.traits&quoted != 0:
+		return w.v[kQuoted]
+	case softWords()[string(plain)]:
+		return w.v[kSoft]
 	case t.script == digits:
-		return weightNumber
+		return w.v[kNumber]
 	case t.kind == single:
 		if t.script == han {
-			return weightSingle
+			return w.v[kSingle]
 		}
-		return weightStop
+		return w.v[kStop]
 	case len(plain) == 1:
-		return weightNumber
+		return w.v[kNumber]
 	}
 	return 1
 }
@@ -188,7 +222,7 @@ func (r *ranker) resolve(t token, winners langs, sc *scratch) slot {
 		for all := stemmersFor(t.script, winners); all != 0; all &= all - 1 {
 			stem := appendStem(nil, sc.split.spelt(t.word), all&-all)
 			if len(stem) > 0 && !bytes.Equal(stem, plain) {
-				most = max(most, r.exact(stem, weightStem, sc))
+				most = max(most, r.exact(stem, r.w(kStem), sc))
 			}
 		}
 	}
@@ -198,11 +232,11 @@ func (r *ranker) resolve(t token, winners langs, sc *scratch) slot {
 		there = max(there, r.seen(a.term, rare+1))
 		a.weight *= t.weight * r.snap.idf(most)
 	}
-	if word && there <= rare && t.weight >= contentFloor && t.script != digits && sc.expanded < maxUnknown {
+	if word && there <= rare && t.weight >= r.w(kContentFloor) && t.script != digits && sc.expanded < maxUnknown {
 		sc.expanded++
-		r.expand(plain, t.weight, there, sc)
+		r.expand(plain, t, there, sc)
 	}
-	return slot{text: plain, weight: t.weight, alts: sc.alts[from:len(sc.alts):len(sc.alts)]}
+	return slot{at: t.at, clause: t.clause, text: plain, weight: t.weight, alts: sc.alts[from:len(sc.alts):len(sc.alts)]}
 }
 
 const (
@@ -247,8 +281,8 @@ func (r *ranker) seen(term []byte, enough uint32) uint32 {
 }
 
 // expand appends words that go on where q ends, and words that q may be a slip
-// for. For a q that some tools do contain, they must be much more common.
-func (r *ranker) expand(q []byte, weight float32, have uint32, sc *scratch) {
+// for, unless it stands for a concept. For a q that some tools do contain, they must be much more common.
+func (r *ranker) expand(q []byte, t token, have uint32, sc *scratch) {
 	if utf8.RuneCount(q) < 3 {
 		return
 	}
@@ -258,18 +292,20 @@ func (r *ranker) expand(q []byte, weight float32, have uint32, sc *scratch) {
 			list = s.views[i].withPrefix(q, list)
 		}
 		for i := range list {
-			list[i].weight *= weightPrefix
+			list[i].weight *= r.w(kPrefix)
 		}
 	}
 	for i := range s.views {
-		list = s.views[i].fuzzy(sc, q, list)
+		if !sc.isMeant(t.word) {
+			list = s.views[i].fuzzy(sc, q, list)
+		}
 	}
 	sc.expansions = list
 	for _, e := range r.best(list) {
 		if have > 0 && r.seen(e.term, common*have) < common*have {
 			continue
 		}
-		sc.alts = append(sc.alts, alternative{e.term, e.weight * weight * s.idf(s.df(e.term))})
+		sc.alts = append(sc.alts, alternative{e.term, e.weight * t.weight * s.idf(s.df(e.term))})
 	}
 }
 

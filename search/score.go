@@ -5,13 +5,17 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/helve-ai/helve/lexicon"
 	"github.com/helve-ai/helve/tool"
 )
 
 // A scratch is the working memory of one search.
 type scratch struct {
 	split               splitter
+	composed            string // the query's text
+	ballot              ballot
 	list                []token
+	matches             []lexicon.Match
 	slots, low, unknown []slot
 	alts                []alternative
 	expansions          []expansion
@@ -21,12 +25,20 @@ type scratch struct {
 	runes               []rune
 	counter             gramCounter
 
-	words, grams []float32 // by document
-	slot         []float32 // by document: the best so far of one slot; zero between slots
-	touched      []uint32
-	verdicts     []uint8 // by document: what accept said
-	ids          []uint32
-	pair         []byte
+	channels        []channel
+	words, grams    []float32 // by document
+	pieces          []float32 // by document
+	clauses, clause []float32 // by document: the best of all clauses, and the one at hand
+	intents         []intent
+	slot            []float32 // by document: the best so far of one slot; zero between slots
+	touched         []uint32
+	verdicts        []uint8   // by document: what accept said
+	shares          []float32 // by hit and slot: what cover compares
+	ids             []uint32
+	terms           []uint32 // hashes of the pieces of words that were asked for
+	pair, stems     []byte
+	buf             []byte
+	arena           []byte // terms of the query at hand
 }
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
@@ -44,8 +56,10 @@ func zeroed[T any](s []T, n int) []T {
 // A channel gives every document a score. Channels are brought to one scale by
 // their greatest score before they are added.
 type channel struct {
+	name   string
 	weight float32
 	scores []float32 // by document; zero: the channel does not know it
+	scale  float32   // what a score is multiplied by; fuse fills it in
 }
 
 // addSlot adds, to the score of each document, that of the slot's best
@@ -108,24 +122,65 @@ func (s *snapshot) eachPosting(term []byte, visit func(doc uint32, impact uint8)
 	}
 }
 
-// score runs the query's words over the snapshot.
-func (s *snapshot) score(q *query, sc *scratch) []channel {
+// score runs the query over the snapshot.
+func (r *ranker) score(q *query, sc *scratch) []channel {
+	s := r.snap
 	sc.words, sc.slot = zeroed(sc.words, s.docs), zeroed(sc.slot, s.docs)
-	for i := range q.slots {
-		s.addSlot(&q.slots[i], sc.words, false, sc)
+	several := r.w(kClauses) > 0 && q.clauses() > 1
+	sc.intents = sc.intents[:0]
+	if several {
+		r.scoreClauses(q.slots, sc)
+	} else {
+		for i := range q.slots {
+			s.addSlot(&q.slots[i], sc.words, false, sc)
+		}
 	}
 	for i := range q.low {
 		s.addSlot(&q.low[i], sc.words, true, sc)
 	}
-	out := []channel{{channelWords, sc.words}}
+	r.addPairs(q.langs, sc)
+	out := append(sc.channels[:0], channel{name: "words", weight: 1, scores: sc.words})
 	if len(q.unknown) > 0 {
 		sc.grams = zeroed(sc.grams, s.docs)
 		for i := range q.unknown {
 			s.addSlot(&q.unknown[i], sc.grams, false, sc)
 		}
-		out = append(out, channel{channelGrams, sc.grams})
+		out = append(out, channel{name: "similar", weight: r.w(kSimilar), scores: sc.grams})
 	}
+	if r.w(kGrams) > 0 {
+		r.scorePieces(q.tokens, sc)
+		confine(sc.pieces, out)
+		out = append(out, channel{name: "letters", weight: r.w(kGrams), scores: sc.pieces})
+	}
+	if several {
+		out = append(out, channel{name: "sentences", weight: r.w(kClauses), scores: sc.clauses})
+	}
+	sc.channels = out
 	return out
+}
+
+// confine takes the score from the tools that no channel knows: letters alone
+// do not bring a tool into the answer.
+func confine(scores []float32, channels []channel) {
+	for doc := range scores {
+		known := false
+		for _, c := range channels {
+			known = known || c.scores[doc] > 0
+		}
+		if !known {
+			scores[doc] = 0
+		}
+	}
+}
+
+// keep returns a copy of a term that lives as long as the query.
+func (sc *scratch) keep(term []byte) []byte {
+	if len(sc.arena)+len(term) > cap(sc.arena) {
+		sc.arena = make([]byte, 0, max(512, len(term)))
+	}
+	from := len(sc.arena)
+	sc.arena = append(sc.arena, term...)
+	return sc.arena[from:len(sc.arena):len(sc.arena)]
 }
 
 // A ranker picks the best documents of a snapshot.
@@ -170,11 +225,13 @@ func compareRanked(a, b ranked) int {
 // fuse adds up the channels, each scaled to its weight by its greatest score,
 // into the first one's scores. It returns the greatest sum.
 func (r *ranker) fuse(channels []channel) (sum []float32, most float32) {
-	for i, c := range channels {
+	for i := range channels {
+		c := &channels[i]
 		var scale float32
 		if top := r.most(c.scores); top > 0 {
 			scale = c.weight / top
 		}
+		c.scale = scale
 		if i == 0 {
 			sum = c.scores
 			for doc := range sum {
@@ -242,3 +299,5 @@ func (r *ranker) most(scores []float32) float32 {
 	}
 	return most
 }
+
+func (r *ranker) w(k knob) float32 { return r.snap.engine.v[k] }

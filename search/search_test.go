@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -122,8 +123,11 @@ func TestFinds(t *testing.T) {
 		{"下载pdf文件", "pdf.download"}, // scripts side by side
 		{"ช่วยดาวน์โหลดเอกสารให้หน่อย", "pdf.download"},
 		{"ｐｄｆ", "pdf.download"}, // full-width letters
-		{"天気を教えて", "japan.forecast"},
-		{"날씨를 알려줘", "korea.forecast"},
+		{"都市の天気予報を教えて", "japan.forecast"},
+		{"도시의 날씨 정보를 알려줘", "korea.forecast"},
+		{"天気を教えて", "weather.now"}, // concepts
+		{"hava durumu", "weather.now"},
+		{"erase a file", "filesystem.delete"},
 		{"kilicin fiyatı", "shop.price"}, // dotless i
 		{"KILIÇ FİYATI", "shop.price"},
 		{"Bildbearbeitung", "photo.tune"}, // a German compound, by its beginning
@@ -143,7 +147,8 @@ func TestFinds(t *testing.T) {
 
 func TestFindsNothing(t *testing.T) {
 	ix := index(t, house()...)
-	for _, q := range []string{"", "   ", "qwxyz", "the", "what is that", "!?…", "\x00\x01\x02", "7", "tread", "zzzzzzzzzzzzzz", "的", "\xff\xfe"} {
+	for _, q := range []string{"", "   ", "qwxyz", "the", "what is that", "!?…", "\x00\x01\x02", "7", "tread", "zzzzzzzzzzzzzz", "的", "\xff\xfe",
+		"sourdough needs patience and a calm hand", "philosophy of Kant and Hegel", "我爱你"} {
 		if hits := find(t, ix, q); len(hits) > 0 {
 			t.Errorf("%q finds %v", q, names(hits))
 		}
@@ -191,6 +196,49 @@ func TestLongNamesByTheirWireForm(t *testing.T) {
 	ix := index(t, append(house(), tool.Definition{Name: long})...)
 	if hits := find(t, ix, tool.Wire(long)); len(hits) == 0 || hits[0].Tool.Name != long {
 		t.Errorf("%q finds %v", tool.Wire(long), names(hits))
+	}
+}
+
+// A tool that asks for the id of a thing brings along the one that finds such things.
+func TestBringsAlong(t *testing.T) {
+	defs := house()
+	for _, n := range []string{"films.search_film", "films.get_cast", "films.film_posters", "films.rate"} {
+		d := tool.Definition{Name: n, Description: map[string]string{"films.search_film": "Look titles up.", "films.get_cast": "Who acts in it.", "films.film_posters": "Placards.", "films.rate": "Give stars."}[n]}
+		if n == "films.get_cast" {
+			d.Input = schema.Must(`{"type":"object","properties":{"film_id":{"type":"integer"}}}`)
+		}
+		defs = append(defs, d)
+	}
+	ix := index(t, defs...)
+	if got := names(find(t, ix, "who acts in Titanic")); len(got) != 2 || got[0] != "films.get_cast" || got[1] != "films.search_film" {
+		t.Errorf("got %v", got)
+	}
+	if got := names(find(t, ix, "who acts in it")); len(got) != 1 {
+		t.Errorf("nothing is named, and yet %v", got)
+	}
+}
+
+// A query that asks for two things finds a tool for each among the first,
+// however much there is of the one.
+func TestIntents(t *testing.T) {
+	defs := []tool.Definition{{Name: "mail.send", Description: "Send a mail to somebody."}, {Name: "mail.list", Description: "List the mails of a mailbox."}}
+	for i := range 20 {
+		defs = append(defs, tool.Definition{Name: fmt.Sprintf("disk%02d.read_file", i), Description: "Read the text of a file on a disk."})
+	}
+	for i := range 30 {
+		defs = append(defs, tool.Definition{Name: fmt.Sprintf("other%02d.spin", i), Description: "Spin a wheel."})
+	}
+	ix := index(t, defs...)
+	for _, q := range []string{
+		"read the text of the file on the disk and send a mail", "read the text of a file on the disk, then mail it to somebody", "Send a mail. But read the file on the disk.",
+		"lies die Datei von der Festplatte und sende eine E-Mail", "lis le fichier sur le disque puis envoie un mail", "lee el archivo del disco y envía un correo",
+		"读取磁盘上的文件，然后发送邮件", "ディスクのファイルを読んで、それからメールを送信", "прочитай файл на диске, затем отправь письмо", "diskteki dosyayı oku ve sonra e-posta gönder",
+	} {
+		got := names(find(t, ix, q))
+		first := got[:min(4, len(got))]
+		if !slices.Contains(first, "mail.send") || !slices.ContainsFunc(first, func(n string) bool { return strings.HasSuffix(n, "read_file") }) {
+			t.Errorf("%q finds %v first", q, first)
+		}
 	}
 }
 
@@ -323,5 +371,68 @@ func TestManyAlike(t *testing.T) {
 	}
 	if hits := find(t, ix, "m77.get_user_data"); len(hits) == 0 || hits[0].Tool.Name != "m77.get_user_data" {
 		t.Errorf("got %v", names(hits))
+	}
+}
+
+// A request for several things is not answered with one of them over and over.
+func TestRepeats(t *testing.T) {
+	var defs []tool.Definition
+	for i := range 8 {
+		defs = append(defs, tool.Definition{Module: fmt.Sprintf("sky%d", i), Name: fmt.Sprintf("sky%d.forecast", i), Description: "Weather forecast of a city, with rain and temperature."})
+	}
+	defs = append(defs, tool.Definition{Module: "rooms", Name: "rooms.hotels", Description: "Finds hotels."})
+	for i := range 20 {
+		defs = append(defs, tool.Definition{Module: "other", Name: fmt.Sprintf("other.thing%d", i), Description: "Counts sheep, and forecast errors of sheep."})
+	}
+	ix := index(t, defs...)
+	const text = "rain and temperature forecast of the city and hotels"
+	all, err := ix.Search(context.Background(), search.Query{Text: text, Limit: 40, Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := slices.Index(names(all), "rooms.hotels"); at < 0 || at > 4 {
+		t.Errorf("hotels are at %d of %v", at, names(all))
+	}
+	lost := 0
+	for i, h := range all {
+		if i > 0 && h.Score > all[i-1].Score {
+			t.Errorf("hit %d has %v, after %v", i, h.Score, all[i-1].Score)
+		}
+		sum := 0.
+		for _, p := range h.Parts {
+			sum += p.Score
+			if p.Channel == "repeats" && p.Score < 0 {
+				lost++
+			}
+		}
+		if math.Abs(sum-h.Score) > 1e-3 {
+			t.Errorf("%s: the parts %v add up to %v, want %v", h.Tool.Name, h.Parts, sum, h.Score)
+		}
+	}
+	if lost == 0 {
+		t.Error("no hit has lost anything")
+	}
+	few, err := ix.Search(context.Background(), search.Query{Text: text, Limit: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := names(all)[:3]; !slices.Equal(names(few), want) {
+		t.Errorf("three hits are %v, the first of forty %v", names(few), want)
+	}
+}
+
+// What is near to what is meant is found, after what is meant.
+func TestFindsWhatIsNear(t *testing.T) {
+	ix := index(t,
+		tool.Definition{Name: "places.restaurants", Module: "places", Description: "Restaurants in the vicinity."},
+		tool.Definition{Name: "kitchen.recipes", Module: "kitchen", Description: "Recipes by ingredient."},
+		tool.Definition{Name: "files.delete", Module: "files", Description: "Deletes a file."},
+		tool.Definition{Name: "clock.now", Module: "clock", Description: "The time in a time zone."})
+	for _, text := range []string{"I'm hungry", "j'ai faim", "ich habe Hunger", "お腹が空いた", "我饿了"} {
+		got := names(find(t, ix, text))
+		slices.Sort(got)
+		if want := []string{"kitchen.recipes", "places.restaurants"}; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
 	}
 }

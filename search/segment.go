@@ -35,6 +35,7 @@ type segment struct {
 	steps []byte
 
 	grams gramIndex
+	warm  *warm // what it was taken from; nil: it was made here
 }
 
 func (s *segment) terms() int { return len(s.ends) }
@@ -85,6 +86,15 @@ func (s *segment) postings(id uint32) ([]uint16, []uint8) {
 	return s.docs[from:to], s.impact[from:to]
 }
 
+// impactOf returns the impact of a term in a document, zero where it is not.
+func (s *segment) impactOf(id uint32, doc uint16) uint8 {
+	docs, impact := s.postings(id)
+	if i, ok := slices.BinarySearch(docs, doc); ok {
+		return impact[i]
+	}
+	return 0
+}
+
 // eachTerm calls visit for the terms of a document, in order.
 func (s *segment) eachTerm(doc uint16, visit func(id uint32)) {
 	b := s.steps[s.fwd[doc]:s.fwd[doc+1]]
@@ -117,7 +127,7 @@ func appendUvarint(b []byte, v uint32) []byte {
 }
 
 // quantise packs a saturated weighted count into a byte; what is there at all is never zero.
-func quantise(weight float32) uint8 {
+func quantise(weight, saturation float32) uint8 {
 	return uint8(max(1, math.Round(float64(255*weight/(weight+saturation)))))
 }
 
@@ -130,12 +140,12 @@ type triple struct {
 
 // buildSegment indexes tools, maxDocs at most, in the order of their names. A
 // processor reads shareSize of them at least.
-func buildSegment(tools []*tool.Tool) *segment {
+func buildSegment(tools []*tool.Tool, e *engine) *segment {
 	n := max(1, min(runtime.GOMAXPROCS(0), len(tools)/shareSize))
 	parts := make([]share, n)
 	together(n, func(i int) {
 		from, to := i*len(tools)/n, (i+1)*len(tools)/n
-		parts[i] = readShare(tools[from:to], from)
+		parts[i] = readShare(tools[from:to], from, e)
 	})
 	s := &segment{tools: slices.Clone(tools)}
 	s.mergeShares(parts)
@@ -157,14 +167,14 @@ type share struct {
 }
 
 // readShare reads tools, of which the first is the document base.
-func readShare(tools []*tool.Tool, base int) share {
-	a := analyser{vocab: newVocabulary(64 + 4*len(tools))}
+func readShare(tools []*tool.Tool, base int, e *engine) share {
+	a := analyser{engine: e, vocab: newVocabulary(64 + 4*len(tools))}
 	triples := make([]triple, 0, 96*len(tools))
 	var list []posting
 	for d, t := range tools {
 		list = a.analyse(t, list[:0])
 		for _, p := range list {
-			triples = append(triples, triple{p.term, uint16(base + d), quantise(p.weight)})
+			triples = append(triples, triple{p.term, uint16(base + d), quantise(p.weight, e.v[kSaturation])})
 		}
 	}
 	p := share{terms: a.vocab.terms, order: make([]uint32, len(a.vocab.terms)), triples: triples}

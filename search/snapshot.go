@@ -9,17 +9,25 @@ import (
 
 // A view is a segment and which of its documents are gone. It never changes.
 type view struct {
-	seg   *segment
-	gone  []uint64          // bits by document; nil: none
-	lost  map[uint32]uint32 // by term: how many of the documents that are gone contain it
-	goner int               // how many are gone
-	base  int               // added to a document's place, tells it from those of other views
+	seg *segment
+	*engine
+	gone  []uint64 // bits by document; nil: none
+	lost  []uint32 // by term: how many of the documents that are gone contain it; nil: none is gone
+	goner int      // how many are gone
+	warm  bool     // not to be merged: more of its documents are to come
+	base  int      // added to a document's place, tells it from those of other views
 }
 
 func (v *view) isGone(doc int) bool { return v.gone != nil && v.gone[doc>>6]&(1<<(doc&63)) != 0 }
 
 // df returns how many of the documents that are there contain the term.
-func (v *view) df(id uint32) uint32 { return v.seg.first[id+1] - v.seg.first[id] - v.lost[id] }
+func (v *view) df(id uint32) uint32 {
+	n := v.seg.first[id+1] - v.seg.first[id]
+	if v.lost != nil {
+		n -= v.lost[id]
+	}
+	return n
+}
 
 func (v *view) live() int { return len(v.seg.tools) - v.goner }
 
@@ -31,8 +39,10 @@ type place struct {
 
 // A snapshot is what the index holds at one time. It never changes.
 type snapshot struct {
+	*engine
 	views  []view
 	places []place // in the order of the tools' names
+	warm   *warm   // what Prime gave; nil: nothing, or used up
 	docs   int     // of all views, those that are gone included
 }
 
@@ -60,10 +70,17 @@ func (s *snapshot) next(set *tool.Set) *snapshot {
 	}
 	views := slices.Clone(s.views)
 	drop(views, removed)
-	for part := range slices.Chunk(added, maxDocs) {
-		views = append(views, view{seg: buildSegment(part)})
+	w := s.warm
+	if w != nil && len(added) > 0 {
+		views, added = s.revive(views, added)
+		if slices.ContainsFunc(views, func(v view) bool { return v.seg.warm == w && !v.warm }) {
+			w = nil // all of it has come
+		}
 	}
-	return assemble(compact(views))
+	for part := range slices.Chunk(added, maxDocs) {
+		views = append(views, view{engine: s.engine, seg: buildSegment(part, s.engine)})
+	}
+	return assemble(compact(views), s.engine, w)
 }
 
 // diff returns the tools of set that s does not hold, and where those are that
@@ -100,10 +117,8 @@ func drop(views []view, removed []place) {
 	}
 	for i, docs := range byView {
 		v := &views[i]
-		lost := make(map[uint32]uint32, len(v.lost)+64*len(docs))
-		for id, n := range v.lost {
-			lost[id] = n
-		}
+		lost := make([]uint32, v.seg.terms())
+		copy(lost, v.lost)
 		gone := make([]uint64, (len(v.seg.tools)+63)/64)
 		copy(gone, v.gone)
 		for _, d := range docs {
@@ -119,9 +134,12 @@ func drop(views []view, removed []place) {
 // few views, and a tool is merged again only every time its view doubles.
 func compact(views []view) []view {
 	views = slices.DeleteFunc(views, func(v view) bool { return v.live() == 0 })
+	if i := slices.IndexFunc(views, func(v view) bool { return v.warm }); i >= 0 {
+		return append(compact(slices.Delete(slices.Clone(views), i, i+1)), views[i])
+	}
 	for i := range views {
 		if 4*views[i].goner > len(views[i].seg.tools) {
-			views[i] = view{seg: merge(views[i : i+1])}
+			views[i] = view{engine: views[i].engine, seg: merge(views[i : i+1])}
 		}
 	}
 	slices.SortStableFunc(views, func(a, b view) int { return cmp.Compare(b.live(), a.live()) })
@@ -131,14 +149,14 @@ func compact(views []view) []view {
 			total += v.live()
 		}
 		if both := views[i-1].live() + total; 2*total > views[i-1].live() && both <= maxDocs {
-			views = append(views[:i-1], view{seg: merge(views[i-1:])})
+			views = append(views[:i-1], view{engine: views[i].engine, seg: merge(views[i-1:])})
 		}
 	}
 	return views
 }
 
-func assemble(views []view) *snapshot {
-	s := &snapshot{views: views, places: inOrder(views)}
+func assemble(views []view, e *engine, w *warm) *snapshot {
+	s := &snapshot{engine: e, warm: w, views: views, places: inOrder(views)}
 	for i := range views {
 		views[i].base = s.docs
 		s.docs += len(views[i].seg.tools)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/helve-ai/helve/letters"
 )
 
 // maxWhy bounds the words that Why names.
@@ -27,6 +29,7 @@ func (s *snapshot) why(doc int, q *query, bonus float32, full bool, sc *scratch)
 	}
 	if full {
 		s.whyInFull(&b, doc, terms, q.langs)
+		s.whatIsMeant(&b, terms)
 		return b.String()
 	}
 	for _, t := range terms {
@@ -73,7 +76,7 @@ func (s *snapshot) whyInFull(b *strings.Builder, doc int, terms []match, l langs
 	var found [fieldCount][]string
 	var sp splitter
 	eachText(s.at(doc), func(f field, text string) {
-		sp.split(text)
+		sp.split(letters.Compose(text))
 		for _, w := range sp.words {
 			plain := sp.plain(w)
 			if len(found[f]) < maxWhy && meets(terms, plain, sp.spelt(w), stemmersFor(w.script, l)) && !slices.Contains(found[f], string(plain)) {
@@ -88,7 +91,7 @@ func (s *snapshot) whyInFull(b *strings.Builder, doc int, terms []match, l langs
 		if b.Len() > 0 {
 			b.WriteString("; ")
 		}
-		b.WriteString(fields[f].label + ": " + strings.Join(words, ", "))
+		b.WriteString(labels[f] + ": " + strings.Join(words, ", "))
 	}
 }
 
@@ -106,4 +109,28 @@ func meets(terms []match, plain, spelt []byte, l langs) bool {
 		}
 	}
 	return false
+}
+
+// whatIsMeant names the concepts among the terms, with the words that stood for them.
+func (s *snapshot) whatIsMeant(b *strings.Builder, terms []match) {
+	first := true
+	for _, m := range terms {
+		id, ok := conceptOf(m.term)
+		if !ok || int(id) >= s.engine.lex.Len() {
+			continue
+		}
+		switch {
+		case !first:
+			b.WriteString(", ")
+		case b.Len() > 0:
+			b.WriteString("; concepts: ")
+		default:
+			b.WriteString("concepts: ")
+		}
+		first = false
+		b.WriteString(s.engine.lex.Name(id))
+		if name := s.engine.lex.Name(id); name != string(m.said) {
+			b.WriteString(" (" + string(m.said) + ")")
+		}
+	}
 }

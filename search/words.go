@@ -3,6 +3,8 @@ package search
 import (
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/helve-ai/helve/letters"
 )
 
 // A kind says how a word came out of its text.
@@ -22,7 +24,19 @@ type word struct {
 	spelt  span // lower case with its accents, in splitter.lower; what stemmers want
 	kind   kind
 	script script
+	traits traits
+	at     uint32 // where the run of letters that it is from begins in the text, composed
+	clause uint16 // which of the text's clauses it is in
 }
+
+// traits say where and how a word stands in its text.
+type traits uint8
+
+const (
+	capital traits = 1 << iota // begins with a capital
+	opening                    // is the first of a sentence
+	quoted                     // stands in quotation marks
+)
 
 type span struct{ from, to uint32 }
 
@@ -34,17 +48,23 @@ type splitter struct {
 	folded, lower []byte
 	words         []word
 	run           []rune
+	how           traits // of the words that come out of the run
+	opens         bool   // the next word is the first of a sentence
+	clause        uint16
+	at            uint32
+	quote         int // the first word after quotation marks that are still open; -1: none are
 }
 
 func (s *splitter) plain(w word) []byte { return s.folded[w.plain.from:w.plain.to] }
 func (s *splitter) spelt(w word) []byte { return s.lower[w.spelt.from:w.spelt.to] }
 
-// split leaves the words of text in s.words.
+// split leaves the words of text, which is composed, in s.words.
 func (s *splitter) split(text string) {
 	s.folded, s.lower, s.words, s.run = s.folded[:0], s.lower[:0], s.words[:0], s.run[:0]
 	now := noScript
-	for _, r := range compose(text) {
-		sc := scriptOf(r)
+	s.opens, s.quote, s.clause = true, -1, 0
+	for i, r := range text {
+		sc := letters.ScriptOf(r)
 		if sc == mark {
 			if now != noScript && len(s.run) > 0 {
 				s.run = append(s.run, r)
@@ -59,7 +79,12 @@ func (s *splitter) split(text string) {
 			now = noScript
 		}
 		if sc != noScript {
+			if len(s.run) == 0 {
+				s.at = uint32(i)
+			}
 			s.run = append(s.run, r)
+		} else {
+			s.punctuate(r)
 		}
 		if now == noScript || now == digits {
 			now = sc
@@ -68,9 +93,46 @@ func (s *splitter) split(text string) {
 	s.flush(now)
 }
 
+// traitsOf returns how a word stands that begins with r.
+func (s *splitter) traitsOf(r rune) traits {
+	var how traits
+	if unicode.IsUpper(r) {
+		how |= capital
+	}
+	if s.opens {
+		how |= opening
+	}
+	s.opens = false
+	return how
+}
+
+// punctuate notes what a character between words says of those around it.
+func (s *splitter) punctuate(r rune) {
+	switch r {
+	case '.', '!', '?', '\n', '。', '！', '？', ':', '؟', ';', '；':
+		s.opens = true
+		s.endClause()
+	case '"', '“', '”', '„', '«', '»', '「', '」', '『', '』', '《', '》':
+		if s.quote < 0 {
+			s.quote = len(s.words)
+			return
+		}
+		for i := s.quote; i < len(s.words); i++ {
+			s.words[i].traits |= quoted
+		}
+		s.quote = -1
+	}
+}
+
+func (s *splitter) endClause() {
+	if n := len(s.words); n > 0 && s.words[n-1].clause == s.clause {
+		s.clause++
+	}
+}
+
 // continues reports whether a letter of script b goes on with a word in script a.
 func continues(a, b script) bool {
-	return a == b || a == digits && !b.unspaced() && b != noScript || b == digits && a != noScript && !a.unspaced()
+	return a == b || a == digits && !b.Unspaced() && b != noScript || b == digits && a != noScript && !a.Unspaced()
 }
 
 // flush turns the run, all of one script but for digits, into words.
@@ -80,10 +142,12 @@ func (s *splitter) flush(sc script) {
 	switch {
 	case len(run) == 0:
 		return
-	case sc.unspaced():
+	case sc.Unspaced():
+		s.how, s.opens = 0, false
 		s.flushUnspaced(run, sc)
 		return
 	}
+	s.how = s.traitsOf(run[0])
 	run = run[:min(len(run), maxWord)]
 	var cuts [maxWord]int
 	parts, short := 0, false
@@ -137,9 +201,9 @@ func (s *splitter) add(run []rune, sc script, k kind) {
 	f, l := uint32(len(s.folded)), uint32(len(s.lower))
 	first := digits
 	for _, r := range run {
-		rs := scriptOf(r)
+		rs := letters.ScriptOf(r)
 		if rs == mark {
-			if keepsMarks(sc) {
+			if letters.KeepsMarks(sc) {
 				s.folded = utf8.AppendRune(s.folded, r)
 				s.lower = utf8.AppendRune(s.lower, r)
 			}
@@ -148,11 +212,11 @@ func (s *splitter) add(run []rune, sc script, k kind) {
 		if rs != digits {
 			first = sc
 		}
-		s.folded = appendFolded(s.folded, r, rs)
+		s.folded = letters.AppendFolded(s.folded, r, rs)
 		s.lower = utf8.AppendRune(s.lower, unicode.ToLower(r))
 	}
 	if len(s.folded) > int(f) {
-		s.words = append(s.words, word{span{f, uint32(len(s.folded))}, span{l, uint32(len(s.lower))}, k, first})
+		s.words = append(s.words, word{span{f, uint32(len(s.folded))}, span{l, uint32(len(s.lower))}, k, first, s.how, s.at, s.clause})
 	}
 }
 

@@ -37,6 +37,13 @@ type Tool struct {
 	// changing it; "" if it cannot be shown as one. It is for those who approve
 	// calls. The arguments are valid. Nil: nobody can tell.
 	Preview func(ctx context.Context, call *Call) (string, error)
+
+	// Summarize returns what is worth knowing of a whole text that the tool
+	// answered and that is too long to be shown, in at most that many
+	// characters; "" if it cannot tell. The caller reads it in place of the
+	// text's beginning and end, beside how to read the whole. Nil: those are
+	// shown.
+	Summarize func(whole string, most int) string
 }
 
 // A Target is a call that a tool makes on behalf of its caller.
@@ -148,6 +155,25 @@ type Origin struct {
 	Kind                      Kind
 	Parent                    string   // the id of the call that made this one; "": none
 	Via                       []string // the tools through which it came, outermost first
+	Under                     *Bound   // the caller that set this one to work; nil: nobody did
+}
+
+// A Bound says who set a caller to work, and within which bounds: what that
+// one may not call, the caller may not either.
+type Bound struct {
+	By     Origin
+	Call   string   // of that one, by which it did
+	Tools  []string // beyond which it may call no tools, but meta-tools; nil: no further bound
+	Tree   string   // the call with which it began
+	Budget float64  // money; zero: no bound
+}
+
+// Outermost returns the caller with which it began: o, unless somebody set it to work.
+func (o *Origin) Outermost() *Origin {
+	for o.Under != nil {
+		o = &o.Under.By
+	}
+	return o
 }
 
 // A Kind is a kind of caller. The zero Kind is treated as a model.
@@ -226,13 +252,13 @@ type Result struct {
 
 // A Content is one part of a Result: text, data of some MIME type, or a link.
 type Content struct {
-	Text string // a text; for an embedded resource, its text
-	MIME string
-	Data []byte          // an image, a sound, or an embedded resource's bytes
-	URI  string          // of a resource, embedded or linked
-	Link bool            // the resource is only named, not embedded
-	Name string          // of a linked resource
-	Raw  json.RawMessage // the content block as an upstream server sent it, passed on unread; nil: made here
+	Text string          `json:"text,omitempty"` // a text; for an embedded resource, its text
+	MIME string          `json:"mime,omitempty"`
+	Data []byte          `json:"data,omitempty"` // an image, a sound, or an embedded resource's bytes
+	URI  string          `json:"uri,omitempty"`  // of a resource, embedded or linked
+	Link bool            `json:"link,omitempty"` // the resource is only named, not embedded
+	Name string          `json:"name,omitempty"` // of a linked resource
+	Raw  json.RawMessage `json:"raw,omitempty"`  // the content block as an upstream server sent it, passed on unread; nil: made here
 }
 
 // Text returns a Result that consists of one text.
@@ -404,6 +430,12 @@ func Previewing[In any](t *Tool, fn func(context.Context, In) (string, error)) *
 		}
 		return fn(ctx, in)
 	}
+	return t
+}
+
+// Summarizing returns t with that Summarize.
+func Summarizing(t *Tool, fn func(whole string, most int) string) *Tool {
+	t.Summarize = fn
 	return t
 }
 

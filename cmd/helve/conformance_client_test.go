@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,21 +157,60 @@ func (a *actor) asTold(ctx context.Context, told string) error {
 	return nil
 }
 
-// The client side of the conformance suite, but for its scenarios of
-// authorisation, and those of the skills extension: helve does not load
-// skills from servers, so it has nothing to fetch or to verify.
+// clientScenarios are those of the client side of the suite, by the revision
+// for which they are run, but for authorisation (see authScenarios).
+var clientScenarios = map[string][]string{
+	"2025-06-18": {"initialize", "tools_call"},
+	"2025-11-25": {"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "json-schema-2020-12-preservation"},
+	"2026-07-28": {"tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers",
+		"http-custom-headers", "http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation"},
+}
+
+// notRun says which scenarios of the client side are not run, and why.
+var notRun = map[string]string{
+	"sep-2640-client-no-prefetch":        noSkills,
+	"sep-2640-client-verify-digest":      noSkills,
+	"sep-2640-client-verify-size":        noSkills,
+	"sep-2640-client-verify-frontmatter": noSkills,
+}
+
+const noSkills = "the skills extension is not declared: skills are the operator's, in folders, and none are loaded from servers, so there is nothing to fetch or to verify"
+
+// Every scenario of the client side is run in each revision that it has, or
+// is listed with a reason.
+func TestConformanceIsWhole(t *testing.T) {
+	node, suite := conformance24(t)
+	out, err := exec.CommandContext(t.Context(), node, suite, "list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(out), "Client scenarios")
+	rest, _, ends := strings.Cut(rest, "Authorization server scenarios")
+	lines := regexp.MustCompile(`(?m)^ +- (\S+) \[(\S+)\]$`).FindAllStringSubmatch(rest, -1)
+	if !found || !ends || len(lines) < 40 {
+		t.Fatalf("the suite lists %d scenarios of clients:\n%s", len(lines), out)
+	}
+	for _, m := range lines {
+		for version := range strings.SplitSeq(m[2], ",") {
+			if version == "extension" {
+				version = "extensions"
+			}
+			run := slices.Contains(clientScenarios[version], m[1]) || slices.Contains(authScenarios[version], m[1])
+			if listed := notRun[m[1]] != ""; run == listed {
+				t.Errorf("%s of %s: it is run: %t, and listed as one that is not: %t", m[1], version, run, listed)
+			}
+		}
+	}
+}
+
+// The client side of the conformance suite.
 func TestConformanceAsClient(t *testing.T) {
 	node, suite := conformance24(t)
 	client := lookPath(t, "conformance-client")
-	for version, scenarios := range map[string][]string{
-		"2025-06-18": {"initialize", "tools_call"},
-		"2025-11-25": {"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "json-schema-2020-12-preservation"},
-		"2026-07-28": {"tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers",
-			"http-custom-headers", "http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation"},
-	} {
+	for version, scenarios := range clientScenarios {
 		for _, scenario := range scenarios {
 			t.Run(version+"/"+scenario, func(t *testing.T) {
-				cmd := exec.CommandContext(t.Context(), node, suite, "client", "--command", client, "--scenario", scenario, "--spec-version", version)
+				cmd := exec.CommandContext(t.Context(), node, suite, "client", "--command", client, "--scenario", scenario, "--timeout", "180000", "--spec-version", version)
 				cmd.Env = environ()
 				out, err := cmd.CombinedOutput()
 				if err != nil || !strings.Contains(string(out), " 0 failed, 0 warnings") || strings.Contains(string(out), "SKIPPED: scenario") {

@@ -310,6 +310,11 @@ func TestStateIsOutOfReach(t *testing.T) {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
+	for _, file := range []string{"one.yaml", "two.yaml"} { // nor do the calls of one app change the policy of another
+		if got := call(t, s, "filesystem.write", object{"path": file, "content": appFile("one", ".")}); got.Code != "ignored_path" {
+			t.Errorf("%s: %+v", file, got)
+		}
+	}
 	if got := call(t, stdio(t, dir, "--store", "some.db"), "filesystem.stat", object{"path": "some.db"}); got.Code != "ignored_path" {
 		t.Errorf("the store: %+v", got)
 	}

@@ -77,13 +77,15 @@ func TestMeteringThroughEveryEntry(t *testing.T) {
 	if out := must(t, dir, in("policy", "explain", render, `{"file":"a.md"}`)...); !strings.Contains(out, "allow") {
 		t.Errorf("helve policy explain: %s", out)
 	}
-	for way, try := range ways {
-		r := refused{name: render, args: object{"file": "a.md", "options": object{"x": []any{"127.0.0.1:80"}}}}
-		if got := try(t, s, r); got != "permission_denied" {
-			t.Errorf("an address by %s: %q", way, got)
-		}
-		if got := try(t, s, refused{name: "filesystem.stat", args: object{"path": "a.md"}}); got != "budget_exceeded" {
-			t.Errorf("a class without a budget by %s: %q", way, got)
+	for name, w := range allWays() {
+		for _, r := range []refused{
+			{name: render, args: object{"file": "a.md", "options": object{"x": []any{"127.0.0.1:80"}}}, code: "permission_denied"}, // an address
+			{name: "filesystem.stat", args: object{"path": "a.md"}, code: "budget_exceeded"},                                       // a class without a budget
+		} {
+			called, args := w.wrap(r.name, r.args)
+			if got := w.refusal(t, call(t, s, called, args)); !w.fits(r, got) {
+				t.Errorf("%s by %s: %q", r.name, name, got)
+			}
 		}
 	}
 	if paid.bills.Load() != 0 {

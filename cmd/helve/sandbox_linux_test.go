@@ -191,6 +191,31 @@ func TestCommandsLeaveThePolicyInItsPlace(t *testing.T) {
 	})
 }
 
+// What is ignored or protected where it lies is not made readable or writable
+// by giving a folder above it another name.
+func TestCommandsLeaveWhatIsIgnoredInItsPlace(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		dir := folder(t, "app.yaml", unasked("require"), "a/b/dark/key", "s3cret", "a/kept/x", "as it was", "a/b/one.pem", "s3cret", "free/two.pem", "s3cret",
+			".helveignore", "/a/b/dark/\n*.pem\n", ".helveprotect", "a/kept\n")
+		out := m.shell(t, dir, `mv a z; mv a/b a/c; mv a/b .; mkdir n; mv a n/; mv free other; rm -rf a/b; ln a/kept/x hard; cp -a a copy; echo end`)
+		out += m.shell(t, dir, `cat z/b/dark/key a/c/dark/key b/dark/key n/a/b/dark/key copy/b/dark/key other/two.pem a/b/one.pem; for f in z/kept/x n/a/kept/x hard; do echo x > $f; done; echo end`)
+		if strings.Contains(out, "s3cret") || strings.Count(out, "end\n") != 2 {
+			t.Errorf("%s", out)
+		}
+		for file, want := range map[string]string{"a/b/dark/key": "s3cret", "a/kept/x": "as it was", "a/b/one.pem": "s3cret"} {
+			if got := read(t, filepath.Join(dir, file)); got != want {
+				t.Errorf("%s is now %q: %s", file, got, out)
+			}
+		}
+		s := stdio(t, dir, "--app", "app.yaml")
+		for _, file := range []string{"z/b/dark/key", "a/c/dark/key", "b/dark/key", "a/b/dark/key", "other/two.pem", "copy/b/dark/key"} {
+			if r := call(t, s, "filesystem.read", object{"path": file}); strings.Contains(r.Text, "s3cret") {
+				t.Errorf("%s: %+v", file, r)
+			}
+		}
+	})
+}
+
 // Whatever git is made to run, it runs it in the sandbox.
 func TestGitRunsInTheSandbox(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {

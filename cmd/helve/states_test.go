@@ -35,7 +35,9 @@ func TestStatesOfUpstreamServers(t *testing.T) {
 	eager["eager"] = true
 	servers := object{"eager": eager, "kid": child(t, "slow="+g.Addr().String()), "off": object{"command": "x", "disabled": true}, "lost": child(t, "broken")}
 	write(t, dir+"/app.yaml", serversApp(t, servers))
-	serve(t, dir, "--app", "app.yaml").stop(t) // which starts all of them, to learn their tools
+	first := serve(t, dir, "--app", "app.yaml") // which starts all of them, to learn their tools
+	eventually(t, func() bool { return first.states(t, dir)["kid"] == "started" })
+	first.stop(t)
 	must(t, dir, "upstreams", "--app", "app.yaml")
 
 	d := serve(t, dir, "--app", "app.yaml")

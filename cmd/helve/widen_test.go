@@ -50,7 +50,8 @@ func archive(t testing.TB, entries map[string]string) string {
 func TestNoToolWidensRights(t *testing.T) {
 	policy := map[string]string{
 		"conf/app.yaml": loose("dev: {include: [rules.yaml]}\n"), "conf/rules.yaml": "tools: {capabilities: {deny: [http.post]}}\n",
-		".helveignore": "dark/\n", ".helveprotect": "kept/\n",
+		".helveignore": "dark/\n/deep/shade\n", ".helveprotect": "kept/\n", "deep/shade/x": "s3cret",
+		".git/config": "[core]\n", ".git/hooks/pre-commit": "#!/bin/sh\n", "sub/.git/config": "[core]\n",
 	}
 	var files []string
 	for name, text := range policy {
@@ -67,7 +68,8 @@ func TestNoToolWidensRights(t *testing.T) {
 	q := asked(t, dir, app...)
 
 	targets := []string{"conf/app.yaml", "conf/rules.yaml", "conf/../conf/rules.yaml", "way/app.yaml", "way/rules.yaml", "one", ".helveignore", ".helveprotect",
-		".helve/helve.db", "state/helve.db", ".helve/audit/x", filepath.Join(dir, "conf/app.yaml")}
+		".helve/helve.db", "state/helve.db", ".helve/audit/x", filepath.Join(dir, "conf/app.yaml"),
+		".git/config", ".git/hooks/pre-commit", ".git/hooks/post-checkout", "sub/.git/config", ".GIT/config", ".helveIGNORE", "./.helveprotect", "deep/../.helveignore", "deep/shade/x"}
 	for _, at := range targets {
 		for name, args := range map[string]object{
 			"filesystem.write":         {"path": at, "content": "x"},
@@ -94,6 +96,14 @@ func TestNoToolWidensRights(t *testing.T) {
 		{"filesystem.move", object{"from": "conf", "to": "conf2"}},
 		{"filesystem.move", object{"from": "conf/rules.yaml", "to": "r.yaml"}},
 		{"filesystem.move", object{"from": ".helve", "to": "h"}},
+		{"filesystem.move", object{"from": "deep", "to": "light"}},
+		{"filesystem.move", object{"from": "deep/shade", "to": "light"}},
+		{"filesystem.move", object{"from": "sub", "to": "light"}},
+		{"filesystem.move", object{"from": ".git", "to": "light"}},
+		{"filesystem.move", object{"from": "a.txt", "to": "sub/.git/hooks/pre-commit"}},
+		{"filesystem.delete", object{"path": "deep", "recursive": true}},
+		{"filesystem.extract_zip", object{"path": "evil.zip", "to": ".git/hooks", "overwrite": true}},
+		{"filesystem.read", object{"path": "deep/shade/x"}},
 		{"filesystem.delete", object{"path": "conf", "recursive": true}},
 		{"filesystem.delete", object{"path": ".helve", "recursive": true}},
 		{"filesystem.extract_zip", object{"path": "evil.zip", "to": "conf", "overwrite": true}},
@@ -107,15 +117,35 @@ func TestNoToolWidensRights(t *testing.T) {
 			t.Errorf("%s %v: %+v", c.name, c.args, r)
 		}
 	}
-	call(t, s, "shell.run", object{"profile": "unrestricted", "cmd": fmt.Sprintf(
-		`for f in conf/app.yaml conf/rules.yaml way/rules.yaml .helveignore .helveprotect .helve/helve.db; do echo x > $f; rm -f $f; mv $f gone; done; mv conf conf3; rm -rf conf .helve; helve approvals approve %s --app conf/app.yaml --root .`, q.ID)})
-
-	for name, want := range policy {
-		if got := read(t, filepath.Join(dir, name)); got != want {
-			t.Errorf("%s is now %q", name, got)
+	unchanged := func(after string) {
+		t.Helper()
+		for name, want := range policy {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+				t.Errorf("%s is now %q, %v, after %s", name, got, err, after)
+			}
 		}
 	}
-	for _, gone := range []string{"conf2", "conf3", "r.yaml", "h"} {
+	unchanged("tools for files")
+	for _, profile := range []string{"passive", "full", "unrestricted"} {
+		for _, cmd := range []string{
+			"mv conf conf3", "mv deep light", "mv deep/shade shadow", "mv .git light", "mv .helveignore x", "mv a.txt .helveignore", "mv -f a.txt conf/app.yaml", "mv conf/rules.yaml .",
+			"cp a.txt .helveignore", "cp a.txt way/rules.yaml", "cp -r sub conf", "ln -f a.txt .helveprotect", "ln conf/app.yaml hard", "ln -s conf soft", "ln -sf a.txt conf/app.yaml",
+			"rm -rf conf", "rm -rf .helve", "rm .helveignore", "rm -rf deep", "touch .git/hooks/post-checkout", "chmod 777 conf/app.yaml", "truncate -s 0 conf/app.yaml", "sed -i s/deny/grant/ conf/rules.yaml",
+			"echo x > .helveignore", "echo x >> conf/rules.yaml", "echo x > soft/app.yaml", "echo x > hard", "echo x > one", "tee conf/app.yaml < a.txt", "dd if=a.txt of=.helveprotect", "unzip -o evil.zip -d conf", "tar -xf evil.tar -C conf",
+			"git config core.pager evil", "git -C sub config core.fsmonitor evil", "git config --file conf/app.yaml a.b c", "git apply evil.patch", "git mv conf conf3", "git checkout -- .",
+			"python3 -c \"open('.helveignore','w')\"", "cat deep/shade/x", "helve approvals approve " + q.ID + " --app conf/app.yaml --root .", "sqlite3 .helve/helve.db 'delete from data'",
+		} {
+			r := call(t, s, "shell.run", object{"profile": profile, "cmd": cmd})
+			unchanged(profile + ": " + cmd)
+			if strings.Contains(r.Text, "s3cret") {
+				t.Errorf("%s: %+v", cmd, r)
+			}
+		}
+	}
+	call(t, s, "shell.run", object{"profile": "unrestricted", "cmd": fmt.Sprintf(
+		`for f in conf/app.yaml conf/rules.yaml way/rules.yaml .helveignore .helveprotect .helve/helve.db; do echo x > $f; rm -f $f; mv $f gone; done; mv conf conf3; rm -rf conf .helve; helve approvals approve %s --app conf/app.yaml --root .`, q.ID)})
+	unchanged("all at once")
+	for _, gone := range []string{"conf2", "conf3", "r.yaml", "h", "light", "shadow/x", ".git/hooks/post-checkout"} {
 		if exists(filepath.Join(dir, gone)) {
 			t.Errorf("%s was made", gone)
 		}

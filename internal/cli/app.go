@@ -18,7 +18,7 @@ import (
 func (c *cli) appCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "app", Short: "Check and explain app files", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.appCheck(), c.appExplain(), c.appSchema())
+	cmd.AddCommand(c.appCheck(), c.appExplain(), c.appPrompt(), c.appSchema())
 	return cmd
 }
 

@@ -38,12 +38,12 @@ func (c *cli) begun(dir string) bool {
 
 func (c *cli) auditCommand() *cobra.Command {
 	var f audit.Filter
-	var since string
+	var since, until string
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Show the calls on record", Args: cobra.NoArgs,
 		Example: "  helve audit --decision deny\n  helve audit --tool 'filesystem.*' --since 2h --json\n  helve audit verify",
 		RunE: func(*cobra.Command, []string) error {
-			if err := sinceTime(since, &f.Since); err != nil {
+			if err := errors.Join(sinceTime(since, &f.Since), flagTime("--until", until, &f.Until)); err != nil {
 				return err
 			}
 			if !slices.Contains([]string{"", "allow", "ask", "deny"}, f.Decision) {
@@ -80,12 +80,16 @@ func (c *cli) auditCommand() *cobra.Command {
 	fl.StringVar(&f.Error, "error", "", "only this error code; * for any")
 	fl.StringVar(&f.Text, "text", "", "only lines that contain this text")
 	fl.StringVar(&since, "since", "", "only later than this: a time (RFC 3339), a date or a duration such as 2h")
+	fl.StringVar(&until, "until", "", "only before this: a time (RFC 3339), a date or a duration such as 2h")
 	fl.IntVar(&f.Limit, "limit", 50, "the newest so many; 0 for all")
 	cmd.AddCommand(c.auditVerify())
 	return cmd
 }
 
-func sinceTime(text string, at *time.Time) error {
+func sinceTime(text string, at *time.Time) error { return flagTime("--since", text, at) }
+
+// flagTime reads a moment: a duration before now, a date or a time.
+func flagTime(flag, text string, at *time.Time) error {
 	if text == "" {
 		return nil
 	}
@@ -99,7 +103,7 @@ func sinceTime(text string, at *time.Time) error {
 			return nil
 		}
 	}
-	return usage("--since %q: want a duration such as 2h, a date such as 2026-01-31, or an RFC 3339 time", text)
+	return usage("%s %q: want a duration such as 2h, a date such as 2026-01-31, or an RFC 3339 time", flag, text)
 }
 
 func (c *cli) showRecords(records []audit.Record) error {

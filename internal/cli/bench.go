@@ -1,24 +1,31 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/search/measure"
 )
 
 func (c *cli) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure Helve on sets of your own", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.benchSearch())
+	cmd.AddCommand(c.benchSearch(), c.benchTune())
 	return cmd
 }
 
 func (c *cli) benchSearch() *cobra.Command {
 	var dirs []string
+	var weights string
+	var model benchModel
 	cmd := &cobra.Command{
 		Use: "search --set DIR", Short: "Measure how well and how fast tools are found", Args: cobra.NoArgs,
 		Long: `Measure how well and how fast tools are found, on folders that hold tools.jsonl
@@ -26,20 +33,36 @@ func (c *cli) benchSearch() *cobra.Command {
 ({id, query, relevant: [names], groups, lang}).
 
 A folder that holds such folders stands for all of them. With one set, --json
-prints one object; with several, an object by set, and their mean as "macro".`,
+prints one object; with several, an object by set, and their mean as "macro".
+Where queries are of several languages, each has a row of its own.`,
 		Example: "  helve bench search --set evals/retrieval/livemcpbench --json\n  helve bench search --set evals/retrieval",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			sets, err := setsOf(dirs)
 			if err != nil {
 				return err
 			}
-			return c.benchSets(sets)
+			var o search.Options
+			if o.Weights, err = readWeights(weights); err != nil {
+				return err
+			}
+			var done func() error
+			if o.Meaning, done, err = model.open(); err != nil {
+				return err
+			}
+			return errors.Join(c.benchSets(cmd.Context(), sets, o), done())
 		},
 	}
-	cmd.Flags().StringArrayVar(&dirs, "set", nil, "the folder of a set, or of several (may be repeated)")
+	setFlag(cmd, &dirs)
+	model.flags(cmd)
+	cmd.Flags().StringVar(&weights, "weights", "", "a file of weights, as helve bench tune writes it")
+	cmd.MarkFlagFilename("weights", "json")
+	return cmd
+}
+
+func setFlag(cmd *cobra.Command, dirs *[]string) {
+	cmd.Flags().StringArrayVar(dirs, "set", nil, "the folder of a set, or of several (may be repeated)")
 	cmd.MarkFlagRequired("set")
 	cmd.MarkFlagDirname("set")
-	return cmd
 }
 
 // setsOf returns the folders of sets: those named, or those within them.
@@ -64,7 +87,7 @@ func setsOf(dirs []string) ([]string, error) {
 	return sets, nil
 }
 
-func (c *cli) benchSets(sets []string) error {
+func (c *cli) benchSets(ctx context.Context, sets []string, o search.Options) error {
 	results := map[string]measure.Metrics{}
 	var rows [][]string
 	var all []measure.Metrics
@@ -72,7 +95,7 @@ func (c *cli) benchSets(sets []string) error {
 		if !c.json && len(sets) > 1 {
 			fmt.Fprintf(c.err, "measuring %s …\n", filepath.Base(dir))
 		}
-		m, err := benchSet(dir)
+		m, err := benchSet(ctx, dir, o)
 		if err != nil {
 			return err
 		}
@@ -81,7 +104,7 @@ func (c *cli) benchSets(sets []string) error {
 		}
 		results[filepath.Base(dir)] = m
 		all = append(all, m)
-		rows = append(rows, metricsRow(filepath.Base(dir), m))
+		rows = append(append(rows, metricsRow(filepath.Base(dir), m)), languageRows(m)...)
 	}
 	if len(all) > 1 {
 		macro := mean(all)
@@ -95,13 +118,17 @@ func (c *cli) benchSets(sets []string) error {
 	return nil
 }
 
-func benchSet(dir string) (measure.Metrics, error) {
+func benchSet(ctx context.Context, dir string, o search.Options) (measure.Metrics, error) {
 	set, err := measure.LoadSet(dir)
 	if err != nil {
 		return measure.Metrics{}, err
 	}
-	ix, took, bytes, err := set.Index()
+	ix, took, bytes, err := set.Index(o)
 	if err != nil {
+		return measure.Metrics{}, fmt.Errorf("set %s: %w", dir, err)
+	}
+	defer ix.Close()
+	if err := ix.WaitVectors(ctx); err != nil {
 		return measure.Metrics{}, fmt.Errorf("set %s: %w", dir, err)
 	}
 	m, err := measure.Measure(ix, set)
@@ -117,6 +144,16 @@ func metricsRow(name string, m measure.Metrics) []string {
 	f := func(v float64, digits int) string { return fmt.Sprintf("%.*f", digits, v) }
 	return []string{name, fmt.Sprint(m.Tools), fmt.Sprint(m.Queries), f(m.NDCG10, 3), f(m.Recall1, 3), f(m.Recall5, 3), f(m.Recall10, 3),
 		f(m.MRR, 3), f(m.P50, 0), f(m.P99, 0), f(m.BuildMS, 1), f(m.BytesPerTool, 0)}
+}
+
+// languageRows returns a row for each language, if there are several.
+func languageRows(m measure.Metrics) [][]string {
+	var rows [][]string
+	for _, l := range slices.Sorted(maps.Keys(m.Languages)) {
+		q := m.Languages[l]
+		rows = append(rows, []string{"  " + l, "", fmt.Sprint(q.Queries), fmt.Sprintf("%.3f", q.NDCG10), "", fmt.Sprintf("%.3f", q.Recall5), "", "", "", "", "", ""})
+	}
+	return rows
 }
 
 // mean returns the mean of each figure over the sets, each counting as one.

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/helve-ai/helve/guard"
+	"github.com/helve-ai/helve/telemetry"
+	"github.com/helve-ai/helve/telemetry/otlp"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -57,13 +59,16 @@ func exitCode(code tool.Code) int {
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	c := &cli{in: stdin, out: stdout, err: stderr}
+	settled, ended := hasty()
+	defer ended()
+	c := &cli{in: stdin, out: stdout, err: stderr, settled: settled}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	c.stopTelemetry()
 	if err != nil {
 		c.tell(err)
 	}
@@ -120,9 +125,17 @@ type cli struct {
 	json, verbose                bool
 	conceal                      string   // the operator's token: no call shows it
 	blocked                      []string // what no call may touch, beside the state folder
+	protected                    []string // what no call may write, beside the app's own files
 	profile                      string   // to which MCP clients are bound; "": to none
 
+	demo     bool            // the app is the demonstration that the binary carries
+	lines    *lineReader     // of the person at the terminal; nil: nobody is asked
 	sessions *guard.Sessions // outlive an app that is opened anew
+
+	telemetry      *telemetry.Telemetry // nil: the environment names no collector
+	exporter       *otlp.Exporter
+	telemetryTried bool
+	settled        func() // to be called once what goes on for long has begun
 }
 
 func (c *cli) root() *cobra.Command {
@@ -155,8 +168,36 @@ client that you have.`,
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "log what happens to standard error")
 	root.MarkPersistentFlagFilename("app", "yaml", "yml")
 	root.MarkPersistentFlagDirname("root")
-	root.AddCommand(c.serveCommand(), c.mcpCommand(), c.tokensCommand(), c.importCommand(), c.secretsCommand(), c.loginCommand(), c.logoutCommand(), c.toolsCommand(), c.upstreamsCommand(), c.appCommand(), c.policyCommand(), c.approvalsCommand(),
-		c.auditCommand(), c.costCommand(), c.ledgerCommand(), c.checkpointsCommand(), c.undoCommand(), c.benchCommand(), c.doctorCommand(), c.versionCommand(), c.watchCommand(), c.confineCommand())
+	root.AddCommand(
+		c.serveCommand(),
+		c.mcpCommand(),
+		c.runCommand(),
+		c.chatCommand(),
+		c.sessionsCommand(),
+		c.tokensCommand(),
+		c.importCommand(),
+		c.secretsCommand(),
+		c.loginCommand(),
+		c.logoutCommand(),
+		c.toolsCommand(),
+		c.lexiconCommand(),
+		c.modelCommand(),
+		c.upstreamsCommand(),
+		c.appCommand(),
+		c.policyCommand(),
+		c.approvalsCommand(),
+		c.auditCommand(),
+		c.costCommand(),
+		c.ledgerCommand(),
+		c.checkpointsCommand(),
+		c.undoCommand(),
+		c.parseCommand(),
+		c.benchCommand(),
+		c.doctorCommand(),
+		c.versionCommand(),
+		c.watchCommand(),
+		c.confineCommand(),
+	)
 	return root
 }
 

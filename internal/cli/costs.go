@@ -45,11 +45,13 @@ func (c *cli) costCommand() *cobra.Command {
 	var by, since string
 	cmd := &cobra.Command{
 		Use: "cost", Short: "Show what calls cost: tokens and money", Args: cobra.NoArgs,
-		Long: `Show what calls cost, of all apps that share the store.
+		Long: `Show what calls of tools and models cost, of all apps that share the store.
 
 Tokens are an estimate of what arguments and results take of a model's context
 (bytes / 4). Money is the declared price of the calls of tools that cost money;
-those without a known end (pending) count as paid. Days are UTC days.`,
+those without a known end (pending) count as paid. Models stand among the tools
+as model:NAME, with the tokens that their providers counted, those of the tools'
+results included, and with their price if it is known. Days are UTC days.`,
 		Example: "  helve cost\n  helve cost --by session --since 24h\n  helve cost --by day --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(guard.CostBy(), by) {

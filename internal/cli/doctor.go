@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/helve-ai/helve/audit"
 	"github.com/helve-ai/helve/credentials"
 	"github.com/helve-ai/helve/internal/daemon"
+	"github.com/helve-ai/helve/llm/provider"
 	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/root"
 	"github.com/helve-ai/helve/sandbox"
@@ -89,7 +92,8 @@ func (c *cli) diagnose(ctx context.Context) []finding {
 	for _, f := range a.Failures() {
 		found = append(found, failure("module "+f.Module, "the other modules serve", errors.New(f.Error)))
 	}
-	found = append(found, checkStore(ctx, a), checkAudit(a), checkCredentials(a.Config))
+	found = append(found, checkSearch(ctx, a), checkStore(ctx, a), checkAudit(a), checkCredentials(a.Config), checkModels(ctx, a.Config))
+	found = append(found, c.checkTelemetry())
 	return append(found, checkUpstreams(ctx, a)...)
 }
 
@@ -129,6 +133,9 @@ func checkSandbox(box *sandbox.Runner) finding {
 			sandbox.Prefer:  "nothing confines commands; they run with limits alone, and results say so",
 			sandbox.Off:     "commands run with limits alone",
 		}[box.Mode()]
+	}
+	if s.Groups != "" {
+		text += "; each command that writes has a control group (" + s.Groups + ")"
 	}
 	for _, more := range slices.Concat(s.Missing, s.Weak) {
 		text += "; " + more
@@ -188,6 +195,43 @@ func checkCredentials(cfg *app.Config) finding {
 	return ok("credentials", "%d secrets and logins are kept in %s; the key is in %s", len(names), file, key)
 }
 
+// ollamaTime is how long an Ollama may take to say that it is there.
+const ollamaTime = 500 * time.Millisecond
+
+// checkModels says whose models agents can think by. Keys are not shown.
+func checkModels(ctx context.Context, cfg *app.Config) finding {
+	secret := secrets(credentialStore(cfg))
+	env := func(name string) string {
+		v, err := secret(name)
+		if err != nil {
+			return ""
+		}
+		return v
+	}
+	var keys []string
+	for _, p := range provider.Providers() {
+		if p.KeyEnv != "" && env(p.KeyEnv) != "" {
+			keys = append(keys, p.Name)
+		}
+	}
+	text := "there are no keys of providers"
+	if len(keys) > 0 {
+		text = "there are keys of " + strings.Join(keys, ", ")
+	}
+	ctx, cancel := context.WithTimeout(ctx, ollamaTime)
+	defer cancel()
+	at := provider.OllamaAddress(env)
+	models, err := provider.OllamaModels(ctx, nil, at)
+	if err == nil {
+		return ok("models", "%s; Ollama answers at %s and has %s", text, at, count(len(models), "model", "models"))
+	}
+	f := ok("models", "%s; no Ollama answers at %s", text, at)
+	if len(keys) == 0 {
+		f.Remedy = "agents need one: set ANTHROPIC_API_KEY or that of another provider, or helve secrets set ANTHROPIC_API_KEY; helve run --demo needs none"
+	}
+	return f
+}
+
 func checkUpstreams(ctx context.Context, a *app.App) []finding {
 	a.WaitUpstreams(ctx)
 	var found []finding
@@ -197,7 +241,11 @@ func checkUpstreams(ctx context.Context, a *app.App) []finding {
 			continue
 		}
 		if u.Error != "" {
-			found = append(found, failure("mcp "+u.Name, "check its command and environment in the app file", fmt.Errorf("%s: %s", u.State, u.Error)))
+			what := "command and environment"
+			if u.Transport != "stdio" {
+				what = "url and headers"
+			}
+			found = append(found, failure("mcp "+u.Name, "check its "+what+" in the app file", fmt.Errorf("%s: %s", u.State, u.Error)))
 			continue
 		}
 		if len(u.Held) > 0 {

@@ -57,6 +57,7 @@ type installReport struct {
 	File    string   `json:"file"`
 	Action  string   `json:"action"`
 	View    string   `json:"view,omitempty"`
+	Note    string   `json:"note,omitempty"`
 	Backup  string   `json:"backup,omitempty"`
 	Removed []string `json:"removed,omitempty"`
 }
@@ -303,7 +304,10 @@ type pendingInstall struct {
 	report installReport
 	file   *clientconf.File
 	text   []byte
-	kept   bool // the backup of an earlier install is that of this one
+	// before is what the file was without Helve, to be kept; nil: nothing is,
+	// since the backup of an earlier install is that of this one, or since there
+	// was no file.
+	before []byte
 }
 
 // planInstall works out what the client's file becomes.
@@ -312,7 +316,7 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 	if err != nil {
 		return nil, err
 	}
-	p := &pendingInstall{file: file, report: installReport{Client: client.ID, File: f.file, Action: "installed", View: client.View()}}
+	p := &pendingInstall{file: file, report: installReport{Client: client.ID, File: f.file, Action: "installed", View: client.View(), Note: client.Note}}
 	if f.present != "" {
 		p.report.View = f.present
 	}
@@ -323,17 +327,24 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 	if err != nil {
 		return nil, err
 	}
-	base := file.Data
+	base, backedUp := file.Data, false
+	p.before = file.Data
 	if client.Installed(f.file, file.Data) {
 		backup, err := clientconf.Open(file.BackupPath())
 		if err != nil {
 			return nil, err
 		}
 		old, exact, err := client.Uninstall(f.file, file.Data, backup.Data)
-		if p.report.Action = "renewed"; err == nil && exact && !f.replace {
-			base = old
+		if err != nil {
+			return nil, err
 		}
-		p.kept = backup.Exists
+		p.report.Action, p.before, backedUp = "renewed", nil, backup.Exists
+		switch {
+		case exact && (!f.replace || !backup.Exists):
+			base = old
+		case !exact && (f.replace || !backup.Exists):
+			base, p.before = old, old // servers that were added since are in no backup
+		}
 	}
 	var replace []clientconf.Server
 	for _, server := range r.taken {
@@ -347,8 +358,15 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 	}
 	if string(p.text) == string(file.Data) {
 		p.report.Action = "unchanged"
-	} else if file.Exists {
+	} else if p.before != nil || backedUp {
 		p.report.Backup = file.BackupPath()
+	}
+	if len(replace) > 0 && p.report.Backup != "" { // where the values are from now on
+		for i, ref := range r.Secrets {
+			if at, ok := strings.CutPrefix(ref.Source, f.file+":"); ok {
+				r.Secrets[i].Source = p.report.Backup + ":" + at
+			}
+		}
 	}
 	return p, nil
 }
@@ -357,8 +375,8 @@ func (p *pendingInstall) write() error {
 	if p.report.Action == "unchanged" {
 		return nil
 	}
-	if !p.kept {
-		if _, err := p.file.Backup(); err != nil {
+	if p.before != nil {
+		if _, err := p.file.BackupAs(p.before); err != nil {
 			return err
 		}
 	}
@@ -555,7 +573,7 @@ func (c *cli) showSecrets(refs []clientconf.Reference) {
 		if r.Early {
 			from += "; the app does not open without it"
 		}
-		if !r.Variable && !r.Early {
+		if !r.Early {
 			keep = append(keep, clean("  helve secrets set "+r.Name))
 		}
 		lines = append(lines, clean(fmt.Sprintf("  export %s=…   # %s of %s: %s", name, r.Place, r.Server, from)))
@@ -583,6 +601,9 @@ func (c *cli) showInstall(r installReport, verb string) {
 	}
 	if r.Backup != "" {
 		fmt.Fprintf(c.out, "What it was before is in %s.\n", r.Backup)
+	}
+	if r.Note != "" {
+		fmt.Fprintf(c.out, "%s.\n", r.Note)
 	}
 	fmt.Fprintf(c.out, "Take it out again with: helve import --uninstall %s --file %s\n", r.Client, quoteAll([]string{r.File}))
 }

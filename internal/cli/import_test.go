@@ -116,7 +116,7 @@ func TestImport(t *testing.T) {
 		t.Errorf("a secret was told:\n%s", out)
 	}
 	got := get(t, "helve.yaml")
-	for _, want := range []string{"GITHUB_TOKEN: \"{{secret.GITHUB_TOKEN}}\"\n", "LEVEL: \"{{env.LEVEL}}\"\n", "disabled: true\n", "\"--password\", \"{{env.HELVE_SECRET_GITHUB_PASSWORD}}\""} {
+	for _, want := range []string{"GITHUB_TOKEN: \"{{secret.GITHUB_TOKEN}}\"\n", "LEVEL: \"{{env.LEVEL}}\"\n", "disabled: true\n", "\"--password\", \"{{secret.GITHUB_PASSWORD}}\""} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -234,6 +234,45 @@ func TestInstallReplaceAndRestore(t *testing.T) {
 	must(t, []string{"import", "--uninstall", "cursor"}, "the file had changed since", clientconf.BackupSuffix)
 	if get(t, cursor) != strings.Replace(before, "// mine", "// ours", 1) {
 		t.Errorf("with a change kept:\n%s", get(t, cursor))
+	}
+}
+
+// What was added to a client's file since Helve was installed is in a backup
+// before it is taken out of the file, and comes back.
+func TestInstallReplaceAfterChange(t *testing.T) {
+	home, _ := machine(t)
+	cursor := filepath.Join(home, ".cursor", "mcp.json")
+	put(t, cursor, `{"mcpServers": {"a": {"command": "x"}}}`)
+	must(t, []string{"import", "--install", "cursor"}, "added to "+cursor)
+	put(t, cursor, strings.Replace(get(t, cursor), `"mcpServers": {`, `"mcpServers": {"b": {"command": "y", "env": {"B_TOKEN": "`+clearToken+`"}},`, 1))
+	backup := cursor + clientconf.BackupSuffix
+	must(t, []string{"import", "--install", "cursor", "--replace"}, "Removed there: b, a", "its value is at "+backup+":1:17", "What it was before is in "+backup)
+	if strings.Contains(get(t, cursor), clearToken) || !strings.Contains(get(t, backup), clearToken) || strings.Contains(get(t, backup), "helve") {
+		t.Errorf("the file is\n%s\nand its backup\n%s", get(t, cursor), get(t, backup))
+	}
+	before := get(t, backup)
+	must(t, []string{"import", "--install", "cursor", "--replace", "--present", "compact"}, "renewed")
+	must(t, []string{"import", "--uninstall", "cursor"}, "is as it was before")
+	if get(t, cursor) != before {
+		t.Errorf("restored:\n%s", get(t, cursor))
+	}
+	if old := get(t, backup+".1"); old != `{"mcpServers": {"a": {"command": "x"}}}` {
+		t.Errorf("the earlier backup is\n%s", old)
+	}
+}
+
+// Helve that stands in a file without a backup, since somebody wrote it there
+// or the file was made for it, is renewed and taken out again.
+func TestRenewWithoutBackup(t *testing.T) {
+	machine(t)
+	must(t, []string{"import", "--install", "claude-code", "--file", ".mcp.json"}, "added to .mcp.json")
+	must(t, []string{"import", "--install", "claude-code", "--file", ".mcp.json", "--present", "compact"}, "renewed")
+	must(t, []string{"import", "--uninstall", "claude-code", "--file", ".mcp.json"}, "was made for Helve")
+	put(t, ".mcp.json", `{"mcpServers": {"a": {"command": "x"}, "helve": {"command": "/usr/bin/helve", "args": ["mcp"]}}}`)
+	must(t, []string{"import", "--install", "claude-code", "--file", ".mcp.json"}, "renewed")
+	must(t, []string{"import", "--uninstall", "claude-code", "--file", ".mcp.json"}, "is as it was before")
+	if got := get(t, ".mcp.json"); got != `{"mcpServers": {"a": {"command": "x"} }}` {
+		t.Errorf("the file became\n%s", got)
 	}
 }
 

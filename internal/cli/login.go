@@ -28,6 +28,9 @@ system's) and printed; after that the browser comes back to a port of this
 machine. What the login gives is kept for the user like helve secrets, renewed
 when it expires, and used by a helve that runs already from the next call on.
 
+helve login copilot signs in to GitHub Copilot, for the brains of the app that
+are of it: by a code that is entered at github.com.
+
 On a machine without a browser, give the server an oauth.redirect_port and
 forward that port (ssh -L PORT:127.0.0.1:PORT) from where the browser is.`,
 		Example: "  helve login github --app helve.yaml\n  helve login github --app helve.yaml --no-browser",
@@ -39,6 +42,9 @@ forward that port (ssh -L PORT:127.0.0.1:PORT) from where the browser is.`,
 			cfg, err := c.config()
 			if err != nil {
 				return err
+			}
+			if isCopilot(cfg, args[0]) {
+				return c.loginCopilot(cmd.Context(), cfg, timeout, !noBrowser)
 			}
 			report, err := app.Login(cmd.Context(), c.options(cfg), args[0], mcpbridge.LoginOptions{
 				Timeout: timeout,
@@ -97,6 +103,9 @@ func (c *cli) logoutCommand() *cobra.Command {
 			cfg, err := c.config()
 			if err != nil {
 				return err
+			}
+			if isCopilot(cfg, args[0]) {
+				return c.logoutCopilot(cfg)
 			}
 			was, err := app.Logout(cmd.Context(), c.options(cfg), args[0])
 			if err != nil {

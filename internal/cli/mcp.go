@@ -84,6 +84,8 @@ func (c *cli) serveStdio(ctx context.Context, mode inject.Mode) (err error) {
 	following := make(chan struct{})
 	go func() {
 		defer close(following)
+		l.App().WaitUpstreams(ctx)
+		c.settled()
 		l.Follow(ctx, daemon.FollowEvery)
 	}()
 	defer func() {
@@ -91,7 +93,7 @@ func (c *cli) serveStdio(ctx context.Context, mode inject.Mode) (err error) {
 		<-following
 		err = errors.Join(err, l.Close())
 	}()
-	server := daemon.MCP(l, daemon.MCPOptions{Profile: c.profile, Log: c.logger(), Version: version()})
+	server := daemon.MCP(l, daemon.MCPOptions{Profile: c.profile, Telemetry: c.telemetry, Log: c.logger(), Version: version()})
 	err = server.ServeStdio(ctx, c.in, c.out, mode)
 	end, ended := context.WithTimeout(context.WithoutCancel(ctx), stdioClose)
 	defer ended()
@@ -165,6 +167,9 @@ func (c *cli) printClientConfig(present, only string) error {
 			why = ": " + client.Why
 		}
 		fmt.Fprintf(c.out, "%s (%s view%s)\n%s\n\n", s.bold(client.Title), viewFor(client, present), why, strings.TrimRight(body, "\n"))
+		if client.Note != "" {
+			fmt.Fprintf(c.out, "%s.\n\n", client.Note)
+		}
 	}
 	return nil
 }

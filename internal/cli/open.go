@@ -13,6 +13,7 @@ import (
 
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/credentials"
+	"github.com/helve-ai/helve/examples"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/modules/std"
 	"github.com/helve-ai/helve/tool"
@@ -32,6 +33,13 @@ func (c *cli) logger() *slog.Logger {
 
 // config reads the app file, or returns the defaults if there is none.
 func (c *cli) config() (*app.Config, error) {
+	if c.demo {
+		cfg, err := app.Parse("demo.yaml", examples.Demo, c.loadOptions())
+		if err == nil {
+			cfg.App.ID = app.Default().App.ID // so that helve audit, checkpoints and undo show what it did
+		}
+		return cfg, err
+	}
 	if c.appFile == "" {
 		return app.Default(), nil
 	}
@@ -74,7 +82,7 @@ func secrets(kept *credentials.Store) func(name string) (string, error) {
 func (c *cli) options(cfg *app.Config) app.Options {
 	kept := credentialStore(cfg)
 	return app.Options{Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
-		Secret: secrets(kept), Credentials: kept, Log: c.logger(), Version: version(), Watchdog: watchdog()}
+		Secret: secrets(kept), Credentials: kept, Log: c.logger(), Version: version(), Watchdog: watchdog(), Models: modelsDir(), Telemetry: c.telemetry}
 }
 
 // open opens the app that the flags name.
@@ -88,9 +96,15 @@ func (c *cli) open(ctx context.Context, approver guard.Approver, inspect bool) (
 
 // openConfig opens an app as it was declared.
 func (c *cli) openConfig(ctx context.Context, cfg *app.Config, approver guard.Approver, inspect bool) (*app.App, error) {
+	if !inspect {
+		c.startTelemetry()
+	}
 	o := c.options(cfg)
 	o.Approver, o.Inspect = approver, inspect
-	o.Conceal, o.Blocked, o.Sessions, o.Confine = []string{c.conceal}, c.blocked, c.sessions, confine()
+	o.Conceal, o.Blocked, o.Protected, o.Sessions, o.Confine = []string{c.conceal}, c.blocked, c.protected, c.sessions, confine()
+	if c.lines != nil {
+		o.Asker = c.asker(c.lines)
+	}
 	a, err := app.Open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -144,25 +158,37 @@ func (c *cli) terminalApprover(yes bool) guard.Approver {
 		if !isTerminal(c.in) {
 			return guard.Answer{}, fmt.Errorf("there is no terminal to ask at; run it with --yes to approve in advance (%s)", strings.Join(q.Reasons, "; "))
 		}
-		s := c.style(c.err)
-		fmt.Fprintf(c.err, "%s wants to run\n  %s\n", s.bold(q.Call.Name), indent(string(q.Args), "  "))
-		for _, r := range q.Reasons {
-			fmt.Fprintf(c.err, "It is asked because %s.\n", r)
-		}
-		if q.Diff != "" {
-			fmt.Fprintf(c.err, "It would change:\n%s", s.diff(q.Diff))
-		}
-		fmt.Fprint(c.err, "Run it? [y/N] ")
-		line, err := readLine(ctx, c.in)
-		if err != nil {
-			return guard.Answer{}, err
-		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-			return guard.Answer{Approved: true, By: by}, nil
-		}
+		return c.askApproval(q, func() (string, error) { return readLine(ctx, c.in) })
+	}
+}
+
+// askApproval asks a person about a call: y runs it, N does not, and any other
+// words deny it and are read by the model.
+func (c *cli) askApproval(q guard.Question, read func() (string, error)) (guard.Answer, error) {
+	s := c.style(c.err)
+	who := ""
+	if q.Call.From.Under != nil {
+		who = ", for the agent " + cleanText(q.Call.From.Agent)
+	}
+	fmt.Fprintf(c.err, "%s wants to run%s\n  %s\n", s.bold(q.Call.Name), who, cleanText(indent(string(q.Args), "  ")))
+	for _, r := range q.Reasons {
+		fmt.Fprintf(c.err, "It is asked because %s.\n", cleanText(r))
+	}
+	if q.Diff != "" {
+		fmt.Fprintf(c.err, "It would change:\n%s", s.diff(q.Diff))
+	}
+	fmt.Fprint(c.err, "Run it, or say why not? [y/N] ")
+	line, err := read()
+	if err != nil {
+		return guard.Answer{}, err
+	}
+	switch line = strings.TrimSpace(line); strings.ToLower(line) {
+	case "y", "yes":
+		return guard.Answer{Approved: true, By: userName()}, nil
+	case "", "n", "no":
 		return guard.Answer{Feedback: "the operator said no"}, nil
 	}
+	return guard.Answer{Feedback: line}, nil
 }
 
 // readLine reads a line, or gives up when ctx ends.

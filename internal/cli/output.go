@@ -158,6 +158,16 @@ func clean(s string) string {
 	}, s)
 }
 
+// cleanPiece is clean for a piece of a text of several lines, whose spaces all
+// count.
+func cleanPiece(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = clean(strings.ReplaceAll(l, "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // cleanText is clean for texts of several lines.
 func cleanText(s string) string {
 	lines := strings.Split(s, "\n")

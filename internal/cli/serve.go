@@ -78,6 +78,7 @@ It ends at SIGINT or SIGTERM, when the calls under way have finished.`,
 }
 
 func (c *cli) serve(ctx context.Context, s serving) (err error) {
+	c.startTelemetry()
 	apps, home, err := c.openApps(ctx, s)
 	defer func() {
 		for _, l := range apps {
@@ -93,20 +94,22 @@ func (c *cli) serve(ctx context.Context, s serving) (err error) {
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
 	d, err := daemon.Listen(daemon.Options{Apps: apps, Addr: s.addr, Token: s.token, Log: c.logger(), Version: version(),
-		Tokens: tokens.NewBook(tokens.In(app.IfThere(kept))), MaxSessions: s.most, SessionIdle: s.idle, StreamLimit: s.stream})
+		Tokens: tokens.NewBook(tokens.In(app.IfThere(kept))), MaxSessions: s.most, SessionIdle: s.idle, StreamLimit: s.stream, Telemetry: c.telemetry})
 	if errors.Is(err, daemon.ErrAddr) {
 		return usage("%w", err)
 	}
 	if err != nil {
 		return err
 	}
-	c.announce(apps, d, d.NeedsToken(ctx))
 	told := make(chan struct{})
-	go func() {
+	go func() { // nobody who calls waits for it
 		defer close(told)
+		c.announce(apps, d, d.NeedsToken(ctx))
 		for _, l := range apps {
-			c.announceUpstreams(ctx, l.App())
+			l.App().WaitUpstreams(ctx)
+			c.announceUpstreams(l.App())
 		}
+		c.settled()
 	}()
 	err = d.Serve(ctx)
 	<-told
@@ -124,6 +127,7 @@ func (c *cli) openApps(ctx context.Context, s serving) (apps []*app.Live, home s
 	}
 	ids := map[string]string{}
 	var each []*cli
+	var policy []string
 	for _, file := range files {
 		one := *c
 		one.appFile, one.conceal = file, s.token
@@ -141,9 +145,12 @@ func (c *cli) openApps(ctx context.Context, s serving) (apps []*app.Live, home s
 			home = c.stateOf(c.root_)
 			one.state, one.blocked = filepath.Join(home, "apps", id), []string{home}
 		}
+		policy = append(append(policy, file), cfg.Files()...)
 		each = append(each, &one)
 	}
+	policy = slices.DeleteFunc(policy, func(file string) bool { return file == "" })
 	for _, one := range each {
+		one.protected = policy // an app's calls change no other app, either
 		l, err := one.openLive(ctx)
 		if err != nil {
 			if len(files) > 1 {
@@ -169,11 +176,10 @@ func (c *cli) stateOf(root string) string {
 }
 
 // announceUpstreams says how the upstream servers answered, once they have.
-func (c *cli) announceUpstreams(ctx context.Context, a *app.App) {
+func (c *cli) announceUpstreams(a *app.App) {
 	if len(a.Upstreams()) == 0 || c.json {
 		return
 	}
-	a.WaitUpstreams(ctx)
 	s := c.style(c.out)
 	for _, u := range a.Upstreams() {
 		if u.Error != "" {

@@ -19,7 +19,7 @@ import (
 func (c *cli) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "tools", Short: "List, find, show and call tools", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.toolsList(), c.toolsSearch(), c.toolsGet(), c.toolsCall())
+	cmd.AddCommand(c.toolsList(), c.toolsSearch(), c.toolsGet(), c.toolsCall(), c.toolsForget())
 	return cmd
 }
 
@@ -33,6 +33,8 @@ type toolRow struct {
 	Module      string  `json:"module"`
 	Score       float64 `json:"score,omitempty"`
 	Why         string  `json:"why,omitempty"`
+
+	Parts []search.Part `json:"parts,omitempty"`
 }
 
 func rowOf(t *tool.Tool) toolRow {
@@ -96,6 +98,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 				return usage("--limit %d: want 1 or more", limit)
 			}
 			return c.inspect(cmd.Context(), func(a *app.App) error {
+				a.WaitVectors(cmd.Context())
 				hits, err := a.Search(cmd.Context(), search.Query{Text: strings.Join(args, " "), Limit: limit, Explain: explain || c.json,
 					Accept: func(t *tool.Tool) bool { return !t.Meta && a.Visible(c.operator(a), t) }})
 				if err != nil {
@@ -106,7 +109,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 10, "how many tools to show")
-	cmd.Flags().BoolVar(&explain, "explain", false, "say why each matched")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why each matched, and what each channel adds to its score")
 	return cmd
 }
 
@@ -114,7 +117,7 @@ func (c *cli) showHits(hits []search.Hit, explain bool) error {
 	rows := make([]toolRow, len(hits))
 	for i, h := range hits {
 		rows[i] = rowOf(h.Tool)
-		rows[i].Score, rows[i].Why = h.Score, h.Why
+		rows[i].Score, rows[i].Why, rows[i].Parts = h.Score, h.Why, h.Parts
 	}
 	if c.json {
 		return c.printJSON(rows)
@@ -128,10 +131,19 @@ func (c *cli) showHits(hits []search.Hit, explain bool) error {
 	}
 	cells := make([][]string, len(rows))
 	for i, r := range rows {
-		cells[i] = []string{r.Name, fmt.Sprintf("%.3f", r.Score), r.Why}
+		cells[i] = []string{r.Name, fmt.Sprintf("%.3f", r.Score), partsText(r.Parts), r.Why}
 	}
-	c.table([]string{"TOOL", "SCORE", "WHY"}, cells)
+	c.table([]string{"TOOL", "SCORE", "OF WHICH", "WHY"}, cells)
 	return nil
+}
+
+// partsText writes what makes up a score, as in "words 0.7, concepts 0.3".
+func partsText(parts []search.Part) string {
+	out := make([]string, len(parts))
+	for i, p := range parts {
+		out[i] = fmt.Sprintf("%s %.2f", p.Channel, p.Score)
+	}
+	return strings.Join(out, ", ")
 }
 
 func (c *cli) toolsGet() *cobra.Command {
@@ -160,8 +172,13 @@ func (c *cli) resolve(ctx context.Context, a *app.App, name string) (*tool.Tool,
 	sees := func(t *tool.Tool) bool { return a.Visible(c.operator(a), t) }
 	t, err := a.Tools().Resolve(name, sees)
 	if err != nil {
-		a.WaitUpstreams(ctx)
+		a.WaitTool(ctx, name)
 		t, err = a.Tools().Resolve(name, sees)
+	}
+	if err != nil {
+		if why := a.MCPServers().Missing(name, func(string) bool { return true }); why != nil {
+			return nil, errors.New(why.Message)
+		}
 	}
 	switch {
 	case err != nil:
@@ -223,6 +240,30 @@ refused, and 64 if the tool does not exist or its arguments are wrong.`,
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "approve in advance what the policy would ask about")
 	return cmd
+}
+
+func (c *cli) toolsForget() *cobra.Command {
+	return &cobra.Command{
+		Use: "forget", Short: "Forget what search learnt from usage", Args: cobra.NoArgs,
+		Long: `Forget which tools were called after which queries. An app learns that where
+its file says tools.search.learn: true. Nothing else is forgotten.`,
+		Example: "  helve tools forget --app app.yaml",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.config()
+			if err != nil {
+				return err
+			}
+			n, err := app.ForgetHabits(cmd.Context(), app.Options{Config: cfg, File: c.appFile, Root: c.rootOf(cfg), State: c.state, Store: c.store, Log: c.logger()})
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(map[string]int{"forgotten": n})
+			}
+			fmt.Fprintf(c.out, "Forgotten: %d\n", n)
+			return nil
+		},
+	}
 }
 
 // params returns the JSON object of the arguments.

@@ -15,6 +15,7 @@ import (
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/internal/tokens"
 	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/telemetry"
 )
 
 // DefaultAddr is where the daemon listens if it is not told otherwise.
@@ -42,6 +43,8 @@ type Options struct {
 	MaxSessions int           // at one time; 0: mcpbridge.DefaultMaxSessions
 	SessionIdle time.Duration // after which an unused session ends; 0: mcpbridge.DefaultSessionIdle
 	StreamLimit time.Duration // see mcpbridge.ServerOptions
+
+	Telemetry *telemetry.Telemetry // nil: nobody is told of requests
 }
 
 // A Daemon listens for clients of apps.
@@ -69,7 +72,7 @@ func Listen(o Options) (*Daemon, error) {
 			return nil, fmt.Errorf("two apps have the app_id %q; give one of them another", id)
 		}
 		seen[id] = true
-		d.hosts = append(d.hosts, &host{id: id, live: l, o: MCPOptions{Limits: limits, StreamLimit: o.StreamLimit, Log: o.Log, Version: o.Version, Caller: callerOf}})
+		d.hosts = append(d.hosts, &host{id: id, live: l, o: MCPOptions{Limits: limits, StreamLimit: o.StreamLimit, Telemetry: o.Telemetry, Log: o.Log, Version: o.Version, Caller: callerOf}})
 	}
 	open, err := isLoopback(o.Addr)
 	if err != nil {

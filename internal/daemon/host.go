@@ -14,6 +14,7 @@ import (
 	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/task"
+	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -154,6 +155,8 @@ type MCPOptions struct {
 	Version string
 
 	StreamLimit time.Duration // see mcpbridge.ServerOptions
+
+	Telemetry *telemetry.Telemetry // nil: nobody is told of requests
 }
 
 // MCP returns the app as an MCP server.
@@ -174,6 +177,7 @@ func MCP(l *app.Live, o MCPOptions) *mcpbridge.Server {
 		Caller:          o.Caller,
 		Limits:          o.Limits,
 		StreamLimit:     o.StreamLimit,
+		Telemetry:       o.Telemetry,
 		SessionsPerUser: func() int { return l.App().SessionsPerUser() },
 		Record:          func(c *tool.Call, err error) error { return l.App().Record(c, err) },
 		Ended: func(from tool.Origin) {

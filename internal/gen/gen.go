@@ -1,4 +1,4 @@
-// Package gen makes the reference files that are generated from the tool table and the Go types.
+// Package gen makes the reference files that are generated from the tool table, the table of formats and the Go types.
 package gen
 
 import (
@@ -24,6 +24,7 @@ func Files(ctx context.Context) (map[string][]byte, error) {
 	}
 	return map[string][]byte{
 		"docs/tools.md":        tools,
+		"docs/dialects.md":     dialects(),
 		"docs/app.schema.json": append(app.JSONSchema(modules), '\n'),
 	}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Server is an authorization server. Refresh tokens are rotated: one that
@@ -32,6 +33,15 @@ type Server struct {
 	Resource string   // that the server's metadata names; "": its address
 	Echo     bool     // errors repeat what was sent
 
+	// Binds has tokens bound to keys. The server takes no others, unless it is
+	// Plain; Nonce is what both want to see repeated, "": nothing.
+	Binds, Plain bool
+	Nonce        string
+	// IDLife is how long ID tokens are good, and Trusts is the identity provider
+	// whose word is taken; nil: none.
+	IDLife time.Duration
+	Trusts *Server
+
 	mu       sync.Mutex
 	clients  map[string]string // redirect URI by client
 	codes    map[string]login
@@ -45,13 +55,20 @@ type Server struct {
 	left     chan struct{} // see Left
 	held     chan struct{}
 	last     url.Values // of the last token request
+
+	proofs    map[string]bool   // that were used
+	ids       map[string]bool   // ID tokens
+	vouched   map[string]string // for whom, by what says so
+	assertion string
+	presented int
 }
 
-type login struct{ client, comeback, challenge, resource, scope string }
+type login struct{ client, comeback, challenge, resource, scope, nonce, key string }
 
 // New starts the server, until the end of the test.
 func New(t testing.TB) *Server {
-	s := &Server{left: make(chan struct{}, 16), clients: map[string]string{}, codes: map[string]login{}, access: map[string]login{}, refresh: map[string]login{}, spent: map[string]bool{}}
+	s := &Server{left: make(chan struct{}, 16), clients: map[string]string{}, codes: map[string]login{}, access: map[string]login{}, refresh: map[string]login{}, spent: map[string]bool{},
+		IDLife: time.Hour, proofs: map[string]bool{}, ids: map[string]bool{}, vouched: map[string]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", s.metadata)
 	mux.HandleFunc("POST /register", s.register)
@@ -82,11 +99,28 @@ func (s *Server) Guard(t testing.TB, h http.Handler) string {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.mu.Lock()
-		l, ok := s.access[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		l, ok := s.access[token]
 		s.mu.Unlock()
+		bound := s.Binds && !s.Plain
+		challenge := "Bearer"
+		if bound {
+			challenge = "DPoP"
+		}
+		ok = ok && scheme == challenge
+		if ok && bound {
+			key, err := s.proves(r, at, token, s.Nonce)
+			if err == errNonce {
+				w.Header().Set("DPoP-Nonce", s.Nonce)
+				w.Header().Set("WWW-Authenticate", `DPoP error="use_dpop_nonce"`)
+				w.WriteHeader(401)
+				return
+			}
+			ok = err == nil && key == l.key
+		}
 		switch {
 		case !ok || l.resource != at:
-			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata=%q, scope="read"`, meta))
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`%s resource_metadata=%q, scope="read"`, challenge, meta))
 			w.WriteHeader(401)
 		case bytes.Contains(body, []byte(`"method":"tools/call"`)) && !holds(l.scope, s.Calls):
 			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer error="insufficient_scope", resource_metadata=%q, scope=%q`, meta, strings.Join(s.Calls, " ")))
@@ -119,6 +153,9 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 		"registration_endpoint": s.URL + "/register", "revocation_endpoint": s.URL + "/revoke", "response_types_supported": []string{"code"},
 		"code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": []string{"none", "client_secret_basic"},
 		"authorization_response_iss_parameter_supported": true, "scopes_supported": []string{"read", "write", "offline_access"}}
+	if s.Binds {
+		meta["dpop_signing_alg_values_supported"] = []string{"ES256"}
+	}
 	if s.Change != nil {
 		s.Change(meta)
 	}
@@ -145,12 +182,12 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.clients[q.Get("client_id")] != q.Get("redirect_uri") || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" {
+	if known := s.clients[q.Get("client_id")]; known != "*" && known != q.Get("redirect_uri") || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" {
 		http.Error(w, "bad request", 400)
 		return
 	}
 	code := rand.Text()
-	s.codes[code] = login{q.Get("client_id"), q.Get("redirect_uri"), q.Get("code_challenge"), q.Get("resource"), q.Get("scope")}
+	s.codes[code] = login{q.Get("client_id"), q.Get("redirect_uri"), q.Get("code_challenge"), q.Get("resource"), q.Get("scope"), q.Get("nonce"), q.Get("dpop_jkt")}
 	back := url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {s.URL}}
 	if s.Answer != nil {
 		s.Answer(back)
@@ -179,9 +216,31 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			return // whoever asked is gone
 		}
 	}
+	key, kind := "", "Bearer"
+	if s.Binds && r.Header.Get("DPoP") != "" {
+		var err error
+		switch key, err = s.proves(r, s.URL+"/token", "", s.Nonce); {
+		case err == errNonce:
+			w.Header().Set("DPoP-Nonce", s.Nonce)
+			answer(w, 400, map[string]any{"error": "use_dpop_nonce"})
+			return
+		case err != nil:
+			answer(w, 400, map[string]any{"error": "invalid_dpop_proof", "error_description": err.Error()})
+			return
+		}
+		kind = "DPoP"
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.PostForm.Get("grant_type") == "urn:ietf:params:oauth:grant-type:token-exchange" {
+		s.exchange(w, r.PostForm)
+		return
+	}
 	l, wrong := s.grant(r.PostForm)
+	if wrong == "" && l.key != "" && l.key != key {
+		wrong = "the key is another"
+	}
+	l.key = key
 	if wrong != "" {
 		if s.Echo {
 			wrong += ": " + r.PostForm.Encode()
@@ -195,12 +254,14 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	if life == 0 {
 		life = 3600
 	}
-	answer(w, 200, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": life, "refresh_token": refresh, "scope": l.scope})
+	answer(w, 200, map[string]any{"access_token": access, "token_type": kind, "expires_in": life, "refresh_token": refresh, "scope": l.scope, "id_token": s.id(l)})
 }
 
 // grant returns the login for which tokens are asked, or what is wrong.
 func (s *Server) grant(form url.Values) (login, string) {
 	switch form.Get("grant_type") {
+	case "urn:ietf:params:oauth:grant-type:jwt-bearer":
+		return s.assert(form)
 	case "authorization_code":
 		l, ok := s.codes[form.Get("code")]
 		delete(s.codes, form.Get("code"))

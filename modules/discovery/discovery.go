@@ -4,13 +4,11 @@ package discovery
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/search"
@@ -18,18 +16,15 @@ import (
 )
 
 // Module is the discovery module. It is open in every app.
-var Module = always(module.New("discovery", "Find, read and call tools that are not shown in full.", Config{MaxHits: 10}, open))
+var Module = always(module.New("discovery", "Find, read and call tools that are not shown in full.", Config{MaxHits: 10, Hints: true}, open))
 
 func always(m *module.Module) *module.Module { m.Always = true; return m }
 
 // Config configures the module.
 type Config struct {
-	MaxHits int `json:"max_hits" min:"1" max:"50" jsonschema:"how many tools a search returns when the call does not say"`
+	MaxHits int  `json:"max_hits" min:"1" max:"50" jsonschema:"how many tools a search returns when the call does not say"`
+	Hints   bool `json:"hints" jsonschema:"name, with the first hits, tools that give what they need or need what they give"`
 }
-
-// answerBudget is what one listing may cost, in estimated tokens: ten search
-// hits stay under 1,000 (SPEC I8).
-const answerBudget = 900
 
 type discovery struct {
 	host *module.Host
@@ -38,6 +33,8 @@ type discovery struct {
 	mu         sync.Mutex
 	set        *tool.Set // of which signatures are kept
 	signatures map[*tool.Tool]string
+	flowOf     *tool.Set // whose flow is kept
+	flow       *flow
 }
 
 func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) {
@@ -52,18 +49,19 @@ func meta(name, description string, aliases ...string) tool.Definition {
 }
 
 type searchInput struct {
-	Query string `json:"query" jsonschema:"what you want to do, in any language"`
-	Limit int    `json:"limit,omitempty" min:"1" max:"50"`
+	Query  string `json:"query" jsonschema:"what you want to do, in any language"`
+	Limit  int    `json:"limit,omitempty" min:"1" max:"50"`
+	Detail detail `json:"detail,omitempty" enum:"name,summary,schema"`
 }
 
 func (d *discovery) searchTools() *tool.Tool {
 	def := meta("search_tools", "Find tools by what they do.", "ToolSearch", "find_tool", "tool_search", "retrieve_tools", "find_tools")
-	def.SearchLike = true
+	def.SearchLike, def.MaxResult = true, maxListing
 	return tool.NewFor(def, func(ctx context.Context, c *tool.Call, in searchInput) (*tool.Result, error) {
 		if in.Limit == 0 {
 			in.Limit = d.cfg.MaxHits
 		}
-		hits, err := d.host.Search(ctx, search.Query{Text: in.Query, Limit: in.Limit, Accept: d.sees(c.From)})
+		hits, err := d.host.Search(ctx, search.Query{Text: in.Query, Limit: in.Limit, Accept: d.sees(c.From), From: c.From})
 		if err != nil {
 			return nil, err
 		}
@@ -75,86 +73,12 @@ func (d *discovery) searchTools() *tool.Tool {
 		if len(tools) == 0 {
 			hint = "nothing matches; try other words, or list_categories"
 		}
-		return d.compactList(tools, map[string]any{"hint": hint})
+		return d.list(ctx, tools, in.Detail, d.sees(c.From), map[string]any{"hint": hint})
 	})
 }
 
 func (d *discovery) sees(from tool.Origin) func(*tool.Tool) bool {
 	return func(t *tool.Tool) bool { return !t.Meta && d.host.Visible(from, t) }
-}
-
-// A listed tool, as search and browsing show it.
-type listed struct {
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	Params      string `json:"params,omitempty"`
-}
-
-// compactList lists tools within the budget: the more there are, the less is
-// said of each; none is left out.
-func (d *discovery) compactList(tools []*tool.Tool, more map[string]any) (*tool.Result, error) {
-	each := answerBudget / max(len(tools), 10)
-	out := make([]listed, len(tools))
-	for i, t := range tools {
-		out[i] = d.brief(t, each)
-	}
-	more["tools"] = out
-	return jsonResult(more)
-}
-
-// brief describes a tool in at most that many estimated tokens beyond its name.
-func (d *discovery) brief(t *tool.Tool, tokens int) listed {
-	l := listed{Name: t.Name}
-	left := tokens - inject.Estimate(t.Name) - 12 // the frame: keys, quotes, braces
-	l.Params = inject.Clip(d.signature(t), left/2)
-	left -= inject.Estimate(l.Params)
-	l.Description = inject.Clip(inject.Summary(t), left)
-	return l
-}
-
-// signature returns the tool's signature, which is read from its schema once
-// for each set of tools.
-func (d *discovery) signature(t *tool.Tool) string {
-	set := d.host.Tools()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.set != set {
-		d.set, d.signatures = set, map[*tool.Tool]string{}
-	}
-	s, ok := d.signatures[t]
-	if !ok {
-		s = inject.Clip(signature(t.Input), answerBudget)
-		d.signatures[t] = s
-	}
-	return s
-}
-
-// signature lists parameters as in "path: string, limit?: integer", required ones first.
-func signature(s *schema.Schema) string {
-	params := s.Parameters()
-	slices.SortStableFunc(params, func(a, b schema.Parameter) int {
-		switch {
-		case a.Required == b.Required:
-			return 0
-		case a.Required:
-			return -1
-		}
-		return 1
-	})
-	var b strings.Builder
-	for i, p := range params {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(p.Name)
-		if !p.Required {
-			b.WriteByte('?')
-		}
-		if p.Type != "string" && p.Type != "any" && len(p.Type) <= 40 {
-			b.WriteString(": " + p.Type)
-		}
-	}
-	return b.String()
 }
 
 type nameInput struct {
@@ -244,12 +168,16 @@ type category struct {
 	Tools int    `json:"tools"`
 }
 
-// maxCategories is how many modules are listed one by one.
+// maxCategories is how many modules list_categories lists at a time.
 const maxCategories = 60
+
+type categoriesInput struct {
+	Offset int `json:"offset,omitempty" min:"0"`
+}
 
 func (d *discovery) listCategories() *tool.Tool {
 	def := meta("list_categories", "List the tool categories.", "list_modules", "list_domains")
-	return tool.NewFor(def, func(_ context.Context, c *tool.Call, _ struct{}) (*tool.Result, error) {
+	return tool.NewFor(def, func(_ context.Context, c *tool.Call, in categoriesInput) (*tool.Result, error) {
 		counts := map[string]int{}
 		var names []string
 		for t := range d.host.Tools().All() {
@@ -263,10 +191,15 @@ func (d *discovery) listCategories() *tool.Tool {
 			counts[m]++
 		}
 		out := map[string]any{}
+		from := min(in.Offset, len(names))
+		to := min(from+maxCategories, len(names))
 		if len(names) > maxCategories {
-			out["more"] = fmt.Sprintf("%d more; search_tools finds their tools", len(names)-maxCategories)
-			names = names[:maxCategories]
+			out["total"] = len(names)
 		}
+		if to < len(names) {
+			out["next_offset"] = to
+		}
+		names = names[from:to]
 		list := make([]category, len(names))
 		for i, n := range names {
 			list[i] = category{n, counts[n]}
@@ -279,6 +212,7 @@ func (d *discovery) listCategories() *tool.Tool {
 type browseInput struct {
 	Category string `json:"category"`
 	Offset   int    `json:"offset,omitempty" min:"0"`
+	Detail   detail `json:"detail,omitempty" enum:"name,summary,schema"`
 }
 
 // pageSize is how many tools browse_category lists at a time.
@@ -286,7 +220,8 @@ const pageSize = 20
 
 func (d *discovery) browseCategory() *tool.Tool {
 	def := meta("browse_category", "List a category's tools.", "list_tools", "browse_module")
-	return tool.NewFor(def, func(_ context.Context, c *tool.Call, in browseInput) (*tool.Result, error) {
+	def.MaxResult = maxListing
+	return tool.NewFor(def, func(ctx context.Context, c *tool.Call, in browseInput) (*tool.Result, error) {
 		var tools []*tool.Tool
 		var modules []string
 		for t := range d.host.Tools().All() {
@@ -303,12 +238,13 @@ func (d *discovery) browseCategory() *tool.Tool {
 		if len(tools) == 0 {
 			return nil, noCategory(in.Category, modules)
 		}
-		page := tools[min(in.Offset, len(tools)):min(in.Offset+pageSize, len(tools))]
+		from := min(in.Offset, len(tools))
+		to := min(from+pageSize, len(tools))
 		more := map[string]any{"total": len(tools)}
-		if next := in.Offset + pageSize; next < len(tools) {
-			more["next_offset"] = next
+		if to < len(tools) {
+			more["next_offset"] = to
 		}
-		return d.compactList(page, more)
+		return d.list(ctx, tools[from:to], in.Detail, nil, more)
 	})
 }
 

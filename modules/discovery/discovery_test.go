@@ -270,7 +270,52 @@ func TestDiscoveryViewFitsItsBudget(t *testing.T) {
 		t.Logf("%s: %d tokens", it.Name, len(ids))
 		total += len(ids)
 	}
-	if len(view.Items) != 6 || total > 500 { // four more meta-tools are to come, and annotations
+	if len(view.Items) != 6 || total > 560 { // four more meta-tools are to come, and annotations
 		t.Errorf("%d meta-tools cost %d tokens", len(view.Items), total)
+	}
+}
+
+// Every category is listed on some page, once, however many there are.
+func TestCategoriesByPages(t *testing.T) {
+	const modules = 130
+	h := build(t, hiding())
+	for i := range modules {
+		if err := h.reg.Add(h.tool(fmt.Sprintf("server%03d.look", i), "Look.", tool.Reads)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]int{}
+	for offset, pages := 0, 0; ; pages++ {
+		if pages == 4 {
+			t.Fatal("the pages do not end")
+		}
+		var page struct {
+			Categories []struct{ Name string }
+			Total      int
+			Next       int `json:"next_offset"`
+		}
+		res := h.do(t, "list_categories", fmt.Sprintf(`{"offset":%d}`, offset))
+		if err := json.Unmarshal([]byte(res.JoinText()), &page); err != nil || len(page.Categories) == 0 || len(page.Categories) > 60 {
+			t.Fatalf("offset %d: %s, %v", offset, res.JoinText(), err)
+		}
+		for _, c := range page.Categories {
+			seen[c.Name]++
+		}
+		if offset = page.Next; offset == 0 {
+			if len(seen) != page.Total {
+				t.Errorf("%d categories were listed of %d", len(seen), page.Total)
+			}
+			break
+		}
+	}
+	for i := range modules {
+		if name := fmt.Sprintf("server%03d", i); seen[name] != 1 {
+			t.Errorf("%s was listed %d times", name, seen[name])
+		}
+	}
+	for tool, args := range map[string]string{"list_categories": `{"offset":9223372036854775807}`, "browse_category": `{"category":"file","offset":9223372036854775807}`} {
+		if res := h.do(t, tool, args); res.Err != nil || strings.Contains(res.JoinText(), `"name"`) {
+			t.Errorf("%s past the end: %+v", tool, res)
+		}
 	}
 }

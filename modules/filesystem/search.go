@@ -16,7 +16,7 @@ type globInput struct {
 }
 
 func (m *filesystem) glob() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Summarizing(add(tool.Definition{
 		Name: "glob", Effect: tool.Reads, Aliases: globNames, Tags: []string{"file", "name", "pattern", "find", "path"}, SearchLike: true,
 		Description: "Find files and folders whose paths match a pattern.",
 		Help:        "A pattern without ** matches only as many levels as it has. Folders end in a slash. Links are not followed.",
@@ -27,7 +27,7 @@ func (m *filesystem) glob() *tool.Tool {
 			return "", err
 		}
 		return g.String(), nil
-	})
+	}), files.SummarizePaths)
 }
 
 type grepInput struct {
@@ -43,7 +43,7 @@ type grepInput struct {
 }
 
 func (m *filesystem) grep() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Summarizing(add(tool.Definition{
 		Name: "grep", Effect: tool.Reads, Aliases: grepNames, Tags: []string{"search", "text", "content", "regex", "code", "find"}, SearchLike: true,
 		Description: "Search the contents of files for a regular expression or a text.",
 		Help:        "Each match is shown as path:line: text; lines around it as path-line- text. Binary files and what the ignore rules hide are not searched; links are not followed.",
@@ -51,7 +51,7 @@ func (m *filesystem) grep() *tool.Tool {
 	}, func(ctx context.Context, in grepInput) (string, error) {
 		return m.folder.Grep(ctx, files.Grep{Pattern: in.Pattern, Path: in.Path, Glob: in.Glob, IgnoreCase: in.IgnoreCase, Literal: in.Literal,
 			Context: in.Context, Limit: in.Limit, FilesOnly: in.FilesOnly, Multiline: in.Multiline})
-	})
+	}), files.SummarizeMatches)
 }
 
 type statInput struct {

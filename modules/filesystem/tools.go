@@ -126,7 +126,7 @@ type listInput struct {
 }
 
 func (m *filesystem) list() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Summarizing(add(tool.Definition{
 		Name: "list", Effect: tool.Reads, Aliases: listNames, Tags: []string{"folder", "directory", "files", "tree"},
 		Description: "List the files and folders in a folder, with their sizes.",
 		Help:        "Folders end in a slash; links show where they lead. Names that begin with a dot are left out unless hidden is true; what the ignore rules hide is never shown.",
@@ -137,7 +137,7 @@ func (m *filesystem) list() *tool.Tool {
 			return "", err
 		}
 		return renderList(l), nil
-	})
+	}), files.SummarizePaths)
 }
 
 // renderList writes a listing, one entry to a line.

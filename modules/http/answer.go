@@ -88,6 +88,9 @@ func body(resp *egress.Response) string {
 	if !ok {
 		return reference(resp, media)
 	}
+	if isWeb(media) {
+		text = withoutNoise(text)
+	}
 	if isJSON(media) && !resp.Truncated {
 		text = pretty(text)
 	}

@@ -124,7 +124,7 @@ type sendInput struct {
 	payload
 }
 
-const help = `Any status is a result, 404 and 500 included: read the first line. Redirects are followed, ten at most; the final URL is shown. Only public hosts can be reached. The answer's body is text as received (compression undone, character set turned into UTF-8); a binary body is named by type, size and SHA-256 instead of being shown; a body beyond the limit is cut, and the cut is marked.`
+const help = `Any status is a result, 404 and 500 included: read the first line. Redirects are followed, ten at most; the final URL is shown. Only public hosts can be reached. The answer's body is text as received (compression undone, character set turned into UTF-8), without what only tracks readers in the addresses of pages and data (utm_source and the like), and without data: URIs; a binary body is named by type, size and SHA-256 instead of being shown; a body beyond the limit is cut, and the cut is marked.`
 
 // define returns what the definitions have in common.
 func define(method string, effect tool.Effect, description string, aliases []string) tool.Definition {
@@ -140,9 +140,9 @@ func (r *requests) reading(method, description string, aliases ...string) *tool.
 	def := define(method, tool.Reads, description, aliases)
 	def.ParallelSafe = true
 	def.Examples = []json.RawMessage{json.RawMessage(`{"url": "https://example.com/"}`)}
-	return tool.New(def, func(ctx context.Context, in target) (string, error) {
+	return tool.Summarizing(tool.New(def, func(ctx context.Context, in target) (string, error) {
 		return r.send(ctx, method, in, payload{})
-	})
+	}), summarize)
 }
 
 func (r *requests) sending(method string, effect tool.Effect, description string, aliases ...string) *tool.Tool {
@@ -152,9 +152,9 @@ func (r *requests) sending(method string, effect tool.Effect, description string
 	if method == http.MethodDelete {
 		def.Examples = []json.RawMessage{json.RawMessage(`{"url": "https://api.example.com/items/1"}`)}
 	}
-	return tool.New(def, func(ctx context.Context, in sendInput) (string, error) {
+	return tool.Summarizing(tool.New(def, func(ctx context.Context, in sendInput) (string, error) {
 		return r.send(ctx, method, in.target, in.payload)
-	})
+	}), summarize)
 }
 
 // send makes the request and returns the answer for the model.

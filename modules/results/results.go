@@ -1,4 +1,4 @@
-// Package results is the module that reads the parts of results that were too long to be shown whole.
+// Package results is the module that reads and saves the parts of results that could not be shown whole.
 package results
 
 import (
@@ -8,14 +8,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/helve-ai/helve/files"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/root"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
 )
 
 // Module is the results module. It is open in every app.
-var Module = always(module.New("results", "Read any part of a result that was cut.", Config{}, open))
+var Module = always(module.New("results", "Read any part of a result that was cut, and save what is not text.", Config{}, open))
 
 func always(m *module.Module) *module.Module { m.Always = true; return m }
 
@@ -41,7 +43,7 @@ func open(_ context.Context, h *module.Host, _ Config) (*module.Toolset, error) 
 	read := tool.NewFor(tool.Definition{
 		Name:        "results.read",
 		Description: "Read any part of a result that was too long to be shown whole, by offset or by search.",
-		Help:        "A cut result carries a marker with its id. Only the session that got the result can read it.",
+		Help:        "A cut result carries a marker with its id. Of binary data it says what it is; results.save writes that to a file. Only the session that got the result can read it.",
 		Effect:      tool.Reads, Category: tool.AgentWork, Group: tool.GroupRead, ParallelSafe: true,
 		Aliases: []string{"read_tool_result", "get_tool_result", "lire le résultat", "leer resultado", "Ergebnis lesen"},
 	}, func(ctx context.Context, c *tool.Call, in input) (string, error) {
@@ -53,12 +55,73 @@ func open(_ context.Context, h *module.Host, _ Config) (*module.Toolset, error) 
 		if spill.Outside && c.Trail != nil {
 			c.Trail.Outside = true
 		}
+		if spill.Binary() {
+			return describe(in.ID, &spill), nil
+		}
 		if in.Search != "" {
 			return find(text, in), nil
 		}
 		return slice(text, in)
 	})
-	return &module.Toolset{Tools: []*tool.Tool{read}}, nil
+	return &module.Toolset{Tools: []*tool.Tool{read, save(h)}}, nil
+}
+
+// describe says what binary data is.
+func describe(id string, s *guard.Spill) string {
+	return fmt.Sprintf(`[%s is binary data: %s, %d bytes, sha256 %s, from %s; call results.save with {"id": %q, "path": "…"} to write it to a file]`,
+		id, s.MIME, len(s.Data), files.Digest(s.Data), s.Tool, id)
+}
+
+type saveInput struct {
+	ID   string `json:"id" maxlen:"64" jsonschema:"the id in the result"`
+	Path string `json:"path" role:"path.write" minlen:"1" jsonschema:"the file to write"`
+}
+
+// maxSaved bounds the bytes of a file that is saved; what is kept is smaller.
+const maxSaved = 256 << 20
+
+func save(h *module.Host) *tool.Tool {
+	folder := &files.Folder{Root: h.Root, MaxWrite: maxSaved}
+	write := func(ctx context.Context, from tool.Origin, in saveInput) (files.Write, error) {
+		spill, err := load(ctx, h.Store, from, in.ID)
+		return files.Write{Path: in.Path, Content: string(spill.Bytes()), CreateDirs: true}, err
+	}
+	t := tool.NewFor(tool.Definition{
+		Name:        "results.save",
+		Description: "Write a kept result to a file: binary data that a result only names, or the whole of a cut text.",
+		Help:        "Results name what is not text by type, size and id, as in [application/pdf, 12,345 bytes, kept as r_…]. A file that exists is replaced in one step; missing folders are made.",
+		Effect:      tool.Writes, Category: tool.Filesystem, Group: tool.GroupEdit, Needs: tool.NeedsFilesystem,
+		Tags:        []string{"binary", "download", "file", "attachment", "save", "result"},
+		SideEffects: []string{"the file's former content is replaced", "missing folders are made"},
+	}, func(ctx context.Context, c *tool.Call, in saveInput) (files.Written, error) {
+		w, err := write(ctx, c.From, in)
+		if err != nil {
+			return files.Written{}, err
+		}
+		done, err := folder.Write(ctx, w)
+		return done, plain(err)
+	})
+	t.Preview = func(ctx context.Context, c *tool.Call) (string, error) {
+		var in saveInput
+		if err := c.Decode(&in); err != nil {
+			return "", err
+		}
+		w, err := write(ctx, c.From, in)
+		if err != nil {
+			return "", err
+		}
+		return folder.PreviewWrite(ctx, w)
+	}
+	return t
+}
+
+// plain returns an error as a model may read it.
+func plain(err error) error {
+	var refused *root.Error
+	if errors.As(err, &refused) {
+		return guard.PathError("", refused)
+	}
+	return files.Plain(err)
 }
 
 func load(ctx context.Context, s store.Store, from tool.Origin, id string) (guard.Spill, error) {

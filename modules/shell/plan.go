@@ -129,6 +129,10 @@ func (j *judging) judgeFiles(argv []string, files []command.File) ([]string, err
 			return nil, err
 		}
 	}
+	argv, err := j.judgeHistory(argv)
+	if err != nil {
+		return nil, err
+	}
 	return j.judgeWalk(argv, places)
 }
 

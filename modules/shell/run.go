@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/helve-ai/helve/command"
+	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/tool"
 )
@@ -59,19 +60,19 @@ func (s *shell) find(name string) (string, error) {
 const maxFences = 256
 
 // spec is what the sandbox grants a command.
-func (s *shell) spec(ctx context.Context, program string, p *plan, limit time.Duration) (sandbox.Spec, error) {
-	hide, keep, err := s.root.Fences(ctx, maxFences)
+func (s *shell) spec(ctx context.Context, program string, p *plan, g module.Grant, limit time.Duration) (sandbox.Spec, error) {
+	fenced, err := s.root.Fences(ctx, maxFences)
 	if err != nil {
 		return sandbox.Spec{}, tool.Errorf(tool.CodeIgnoredPath, "what is ignored cannot be kept from the command: %v", err)
 	}
-	passive := p.profile == command.Passive
+	passive, keep := p.profile == command.Passive, fenced.Kept
 	if p.profile == command.Unrestricted && s.cfg.GitWrite {
 		keep = slices.DeleteFunc(keep, func(path string) bool { return filepath.Base(path) == ".git" })
 	}
 	const mega = 1 << 20
 	spec := sandbox.Spec{
-		Path: program, Args: p.argv, Dir: p.dir, Env: append(s.environment(p.dir), p.env...),
-		Root: s.root.Dir(), ReadOnly: passive, Hide: hide, Keep: keep, Network: s.cfg.NeedsNetwork,
+		Path: program, Args: p.argv, Dir: p.dir, Env: append(s.environment(p.dir, g.Env), p.env...),
+		Root: s.root.Dir(), ReadOnly: passive, Hide: fenced.Hidden, Keep: keep, Stay: fenced.Placed, Network: s.cfg.NeedsNetwork || g.Network,
 		Readable: cleaned(s.cfg.Path, s.cfg.Readable),
 		Limits: sandbox.Limits{
 			Time: limit, Output: s.cfg.MaxOutput, Memory: int64(s.cfg.Limits.Memory) * mega, Processes: s.cfg.Limits.Processes,
@@ -97,8 +98,8 @@ func cleaned(lists ...[]string) []string {
 }
 
 // execute runs the program and returns what it printed.
-func (s *shell) execute(ctx context.Context, program string, p *plan, limit time.Duration) (*tool.Result, error) {
-	spec, err := s.spec(ctx, program, p, limit)
+func (s *shell) execute(ctx context.Context, program string, p *plan, g module.Grant, limit time.Duration) (*tool.Result, error) {
+	spec, err := s.spec(ctx, program, p, g, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -142,9 +143,9 @@ func ended(done *sandbox.Result, limit time.Duration) *tool.Error {
 
 // environment is all that a command sees of the world's settings, beside the
 // private folders that the sandbox adds.
-func (s *shell) environment(dir string) []string {
+func (s *shell) environment(dir string, granted []string) []string {
 	var env []string
-	for _, name := range s.cfg.PassEnv {
+	for _, name := range slices.Concat(s.cfg.PassEnv, granted) {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

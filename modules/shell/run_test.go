@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -88,6 +89,49 @@ func TestHostileSubmodule(t *testing.T) {
 	git(t, a.dir, "status")
 	if _, err := os.Stat(trace); err != nil {
 		t.Error("the hostile submodule runs nothing by itself, so that it proves nothing")
+	}
+}
+
+// What was committed of an ignored file is not shown, however it is asked for;
+// the rest is.
+func TestIgnoredInHistory(t *testing.T) {
+	need(t, "git")
+	a := open(t, "", map[string]string{"a.txt": "open\n", "dir/key.txt": "SECRET\n", ".env": "KEY=SECRET\n", "in/b.txt": "two\n", "sub/.env": "SECRET\n"})
+	sub := filepath.Join(a.dir, "sub")
+	git(t, sub, "init", "-q", "-b", "main")
+	git(t, sub, "add", "-f", ".")
+	git(t, sub, "commit", "-qm", "inner")
+	git(t, a.dir, "init", "-q", "-b", "main")
+	git(t, a.dir, "add", "-f", "a.txt", "in", "dir", ".env", "sub")
+	git(t, a.dir, "commit", "-qm", "first")
+	git(t, a.dir, "config", "diff.submodule", "diff")
+	blob, err := exec.Command("git", "-C", a.dir, "rev-parse", "HEAD:.env").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := exec.Command("git", "-C", a.dir, "hash-object", "-t", "tree", "-w", "/dev/null").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	git(t, a.dir, "rm", "-q", "--cached", ".env") // and still in the history
+	if err := os.WriteFile(filepath.Join(a.dir, ".helveignore"), []byte(".env\n/dir/*.txt\n!dir/none.txt\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	hash, empty := strings.TrimSpace(string(blob)), strings.TrimSpace(string(tree))
+	for _, cmd := range []string{"git log -p", "git log -u", "git -P -C in log -p", "git show", "git show HEAD", "git show --submodule=diff", "git log -p --full-diff -- a.txt",
+		"git log -p --follow .", "git log -p --follow -- dir", "git show " + hash, "git show " + hash[:8], "git show " + hash + "^{blob}", "git cat-file -p " + hash, "git cat-file blob " + hash,
+		"git diff " + empty + " HEAD", "git diff " + empty + "..HEAD", "git diff --cached " + hash, "git diff-tree --root -p HEAD", "git diff HEAD:in HEAD:dir", "git --literal-pathspecs show",
+		"git log -p -- dir", "git log -p --all -- . in", "git grep SECRET HEAD", "git grep -h KEY HEAD -- .", "git whatchanged -p", "git log -S SECRET --format=found-%h", "git stash show -p", "git log -G SECRET --format=found-%h"} {
+		res := a.do(t.Context(), map[string]any{"cmd": cmd, "profile": "passive"})
+		if got := res.JoinText(); strings.Contains(got, "SECRET") || strings.Contains(got, "found-") {
+			t.Errorf("%s: %s", cmd, got)
+		}
+	}
+	for cmd, want := range map[string]string{"git log -p": "+open", "git show": "+open", "git show HEAD": "+two", "git show HEAD:a.txt": "open", "git log -p -- in": "+two",
+		"git cat-file -p HEAD:a.txt": "open", "git log --oneline": "first", "git diff-tree --root -p HEAD": "+open", "git log -S open --format=found-%h": "found-", "git cat-file -t " + hash: "blob"} {
+		if got := a.output(cmd, "passive"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", cmd, got)
+		}
 	}
 }
 
@@ -272,7 +316,8 @@ func TestGrantedFolders(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(cache, "x"), []byte("cached\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for config, want := range map[string]string{`{}`: "", `{"readable": ["` + cache + `"]}`: "cached\n", `{"writable": ["` + cache + `"]}`: "cached\nnew\n"} {
+	for _, test := range [][2]string{{`{}`, ""}, {`{"readable": ["` + cache + `"]}`, "cached\n"}, {`{"writable": ["` + cache + `"]}`, "cached\nnew\n"}} {
+		config, want := test[0], test[1]
 		a := open(t, strings.Replace(config, "{", `{"profile": "unrestricted"`+map[bool]string{true: ", "}[config != "{}"], 1), nil)
 		got := a.output("cat "+cache+"/x 2>/dev/null; (echo new > "+cache+"/y) 2>/dev/null; cat "+cache+"/y 2>/dev/null; echo", "unrestricted")
 		if got != "exit_code: 0\nstdout:\n"+want+"\nstderr:\n" {

@@ -102,10 +102,25 @@ type shell struct {
 	box  *sandbox.Runner
 
 	checkpoints *checkpoint.Keeper // nil: nothing is saved
+	granted     func(tool.Origin) module.Grant
+}
+
+// grant is what skills let the commands of a caller have. Names of variables
+// by which a program would load another, or that look like credentials, are not
+// passed, whoever wants them.
+func (s *shell) grant(from tool.Origin) module.Grant {
+	if s.granted == nil {
+		return module.Grant{}
+	}
+	g := s.granted(from)
+	g.Env = slices.DeleteFunc(slices.Clone(g.Env), func(name string) bool {
+		return !envName.MatchString(name) || unsafeEnv.MatchString(name) || guard.SecretKey(name)
+	})
+	return g
 }
 
 func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) {
-	s := &shell{cfg: c, root: h.Root, box: h.Sandbox, checkpoints: h.Checkpoints}
+	s := &shell{cfg: c, root: h.Root, box: h.Sandbox, checkpoints: h.Checkpoints, granted: h.Granted}
 	if h.Root != nil {
 		for i, dir := range c.Path {
 			if s.inside(dir) {
@@ -141,8 +156,8 @@ Profile passive (the default) permits programs that only read and parse: ls, cat
 Paths must lie under the root, links included, and ignore rules apply to every file that a command names. Searches through folders (grep -r, rg, git grep, diff) are refused where something beneath is ignored. ` +
 	`Other programs that walk (ls -R, find, tree, du) show the names of ignored files, git shows what was committed of them.
 
-Every command runs in a sandbox unless the app says otherwise: it sees the system's programs and the root, changes nothing outside the root (nothing at all under passive, and .git only where the app permits it), and has no network unless the app grants it. ` +
-	`The environment is empty but for PATH, HOME and TMPDIR (private, removed afterwards), PWD, LANG, TERM and what the app passes. There is no input. Memory, processor time, processes and the size of files are limited. When the command ends or its time is over, processes that it left behind are ended too.`
+Every command runs in a sandbox unless the app says otherwise: it sees the system's programs and the root, changes nothing outside the root (nothing at all under passive, and .git only where the app permits it), and has no network unless the app, or a skill that is loaded, grants it. ` +
+	`The environment is empty but for PATH, HOME and TMPDIR (private, removed afterwards), PWD, LANG, TERM and what the app, or a skill, passes. There is no input. Memory, processor time, processes and the size of files are limited. When the command ends or its time is over, processes that it left behind are ended too.`
 
 func (s *shell) definition() tool.Definition {
 	d := tool.Definition{
@@ -219,7 +234,7 @@ func (s *shell) run(ctx context.Context, c *tool.Call, in input) (*tool.Result, 
 		return nil, err
 	}
 	defer snap.Done(ctx)
-	res, err := s.execute(ctx, program, p, time.Duration(min(limit, maxSeconds))*time.Second)
+	res, err := s.execute(ctx, program, p, s.grant(c.From), time.Duration(min(limit, maxSeconds))*time.Second)
 	if res != nil && snap != nil {
 		res.Notes = append(res.Notes, snap.Notes...)
 	}

@@ -282,7 +282,7 @@ type globInput struct {
 }
 
 func (w *workspace) glob() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Summarizing(add(tool.Definition{
 		Name: "glob", Effect: tool.Reads, Aliases: globNames, Tags: []string{"file", "name", "find", "list"}, SearchLike: true,
 		Description: "List the artifacts whose paths match a pattern.",
 		Help:        "** lists all of them.",
@@ -296,7 +296,7 @@ func (w *workspace) glob() *tool.Tool {
 			return "", err
 		}
 		return g.String(), nil
-	})
+	}), files.SummarizePaths)
 }
 
 type grepInput struct {
@@ -310,7 +310,7 @@ type grepInput struct {
 }
 
 func (w *workspace) grep() *tool.Tool {
-	return add(tool.Definition{
+	return tool.Summarizing(add(tool.Definition{
 		Name: "grep", Effect: tool.Reads, Aliases: grepNames, Tags: []string{"search", "text", "content", "find"}, SearchLike: true,
 		Description: "Search the contents of the artifacts for a regular expression or a text.",
 		Help:        "Each match is shown as path:line: text.",
@@ -321,7 +321,7 @@ func (w *workspace) grep() *tool.Tool {
 		}
 		return w.folder.Grep(ctx, files.Grep{Pattern: in.Pattern, Path: in.Path, Glob: in.Glob, IgnoreCase: in.IgnoreCase,
 			Literal: in.Literal, Context: in.Context, Limit: in.Limit})
-	})
+	}), files.SummarizeMatches)
 }
 
 // none reports whether the artifacts' folder does not exist yet.

@@ -161,9 +161,9 @@ func readQuery(line []byte, known map[string]bool) (Query, error) {
 	return q, nil
 }
 
-// Index makes an index of the set's tools. It reports how long that took and
+// Index makes an index with options of the set's tools. It reports how long that took and
 // how much memory the index holds, the tools not counted.
-func (s *EvalSet) Index() (ix *search.Index, took time.Duration, bytes uint64, err error) {
+func (s *EvalSet) Index(o search.Options) (ix *search.Index, took time.Duration, bytes uint64, err error) {
 	var reg tool.Registry
 	if err := reg.Add(s.registrable()...); err != nil {
 		return nil, 0, 0, err
@@ -171,7 +171,7 @@ func (s *EvalSet) Index() (ix *search.Index, took time.Duration, bytes uint64, e
 	tools := reg.Set()
 	before := heap()
 	start := time.Now()
-	ix = search.New(search.Options{})
+	ix = search.New(o)
 	ix.Sync(tools)
 	took = time.Since(start)
 	after := heap()
@@ -188,8 +188,8 @@ func heap() uint64 {
 }
 
 // Run indexes the set and measures all that Metrics has room for.
-func (s *EvalSet) Run() (Metrics, error) {
-	ix, took, size, err := s.Index()
+func (s *EvalSet) Run(o search.Options) (Metrics, error) {
+	ix, took, size, err := s.Index(o)
 	if err != nil {
 		return Metrics{}, err
 	}
@@ -228,6 +228,15 @@ type Metrics struct {
 	P99          float64 `json:"p99_us"`
 	BuildMS      float64 `json:"build_ms"`       // of EvalSet.Run; Measure leaves it zero
 	BytesPerTool float64 `json:"bytes_per_tool"` // of EvalSet.Run; Measure leaves it zero
+
+	Languages map[string]Quality `json:"languages,omitempty"` // by language, where the queries are of several
+}
+
+// A Quality is how well an index did on some of a set's queries.
+type Quality struct {
+	Queries int     `json:"queries"`
+	NDCG10  float64 `json:"ndcg@10"`
+	Recall5 float64 `json:"recall@5"`
 }
 
 // A Searcher is an index, or anything that can stand in for one.
@@ -255,9 +264,12 @@ func Measure(ix Searcher, set *EvalSet) (Metrics, error) {
 		for i, h := range hits {
 			names[i] = h.Tool.Name
 		}
-		m.add(Judge(names, q.Groups))
+		one := Judge(names, q.Groups)
+		m.add(one)
+		m.addLanguage(q.Lang, one)
 	}
 	m.divide(float64(m.Queries))
+	m.settleLanguages()
 	times := make([]float64, 0, m.Queries)
 	for _, q := range set.Queries {
 		start := time.Now()
@@ -277,6 +289,28 @@ func (m *Metrics) add(o Metrics) {
 	m.Recall5 += o.Recall5
 	m.Recall10 += o.Recall10
 	m.MRR += o.MRR
+}
+
+func (m *Metrics) addLanguage(lang string, o Metrics) {
+	if lang == "" {
+		return
+	}
+	if m.Languages == nil {
+		m.Languages = map[string]Quality{}
+	}
+	q := m.Languages[lang]
+	m.Languages[lang] = Quality{q.Queries + 1, q.NDCG10 + o.NDCG10, q.Recall5 + o.Recall5}
+}
+
+// settleLanguages makes means of the sums, where there are several languages.
+func (m *Metrics) settleLanguages() {
+	if len(m.Languages) < 2 {
+		m.Languages = nil
+	}
+	for l, q := range m.Languages {
+		n := float64(q.Queries)
+		m.Languages[l] = Quality{q.Queries, q.NDCG10 / n, q.Recall5 / n}
+	}
 }
 
 func (m *Metrics) divide(n float64) {

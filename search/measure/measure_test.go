@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func TestBeatsBaselines(t *testing.T) {
 	var ndcg, recall float64
 	for _, name := range slices.Sorted(maps.Keys(better)) {
 		set := load(t, filepath.Join(dir, name))
-		m, err := set.Run()
+		m, err := set.Run(search.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func TestJudge(t *testing.T) {
 		{"eleventh", "1 2 3 4 5 6 7 8 9 10 a", [][]string{{"a"}}, measure.Metrics{MRR: 1. / 11}},
 		{"sixth", "1 2 3 4 5 a", [][]string{{"a"}}, measure.Metrics{NDCG10: 1 / log(7), Recall10: 1, MRR: 1. / 6}},
 	} {
-		if got := measure.Judge(strings.Fields(c.names), c.groups); got != c.want {
+		if got := measure.Judge(strings.Fields(c.names), c.groups); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -213,7 +214,7 @@ func folder(t *testing.T, tools, queries string) string {
 
 func TestMeasure(t *testing.T) {
 	set := load(t, folder(t, twoTools, twoQueries))
-	m, err := set.Run()
+	m, err := set.Run(search.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var keys map[string]float64
+	var keys map[string]any
 	if err := json.Unmarshal(data, &keys); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// cut sends part of an answer and breaks the connection.
+func cut(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		chunks(events...)(w, r)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func times(n int, h http.HandlerFunc) (all []http.HandlerFunc) {
+	for range n {
+		all = append(all, h)
+	}
+	return all
+}
+
+const soon = "0.01" // of Retry-After
+
+// What a provider answers decides how a run ends: what may pass is asked for
+// again, and of the rest is said what can be done.
+func TestBrainsThatFail(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers []http.HandlerFunc
+		code    int
+		says    string // on standard error, or as the answer
+	}{
+		"wrong key":            {[]http.HandlerFunc{fails(401, `{"error":{"message":"Incorrect API key provided: sk-very-secret-key","code":"invalid_api_key"}}`)}, 2, "check the brain's credential or its config.api_key"},
+		"not allowed":          {[]http.HandlerFunc{fails(403, `{"error":{"message":"Your project may not use it"}}`)}, 2, "Your project may not use it"},
+		"no such model":        {[]http.HandlerFunc{fails(404, `{"error":{"message":"gone"}}`)}, 2, `the model "gpt-test"`},
+		"too many, soon":       {[]http.HandlerFunc{fails(429, `{"error":{"message":"slow down"}}`, "Retry-After", soon), says("Here I am.")}, 0, "Here I am."},
+		"too many, for long":   {[]http.HandlerFunc{fails(429, `{"error":{"message":"slow down"}}`, "Retry-After", "3600")}, 2, "it can be asked again in 1h0m0s (that is too long to wait for)"},
+		"overloaded":           {[]http.HandlerFunc{fails(529, `{"error":{"message":"Overloaded"}}`, "Retry-After", soon), says("Here I am.")}, 0, "Here I am."},
+		"broken for good":      {times(4, fails(500, `{"error":{"message":"it broke"}}`, "Retry-After", soon)), 2, "500 Internal Server Error: it broke"},
+		"broken, then limited": {[]http.HandlerFunc{fails(500, `oops`, "Retry-After", soon), fails(429, ``, "Retry-After", soon), says("Here I am.")}, 0, "Here I am."},
+		"a web page":           {[]http.HandlerFunc{func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<!DOCTYPE html><p>Welcome") }}, 2, "is a web page, not the API: check base_url"},
+		"refused":              {[]http.HandlerFunc{chunks(`{"choices":[{"delta":{"refusal":"I will not."},"finish_reason":"stop"}]}`, "[DONE]")}, 3, "the model or its provider would not answer"},
+		"cut off":              {[]http.HandlerFunc{chunks(`{"choices":[{"delta":{"content":"Half of"},"finish_reason":"length"}]}`, "[DONE]")}, 0, "longer than the brain's max_tokens allow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScripted(t, c.answers...)
+			out, errs, code := run(t, folder(t, "app.yaml", s.app("")), "", "run", "app.yaml", "Hello")
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, c.code, c.says, out, errs)
+			}
+			if got := len(s.requests()); got != len(c.answers) {
+				t.Errorf("%d requests, want %d", got, len(c.answers))
+			}
+			if strings.Contains(out+errs, "sk-very-secret-key") {
+				t.Errorf("the key is shown:\n%s%s", out, errs)
+			}
+			if c.code != 0 && !strings.Contains(errs, "helve run app.yaml \"…\" --session ") {
+				t.Errorf("how to go on is not said:\n%s", errs)
+			}
+		})
+	}
+}
+
+const appending = `,"runtime":{"tool_injection":"direct"},"tools":{"modules":{"filesystem":{}},"capabilities":{"grant":["filesystem.append"]}}`
+
+// Of an answer that broke off no call is run, and what was run is not run
+// again, neither by retries nor when the session is taken up again.
+func TestNothingHappensTwice(t *testing.T) {
+	t.Parallel()
+	const args = `{"path":"log.txt","content":"once\n"}`
+	call := `{"choices":[{"delta":{"content":"I write.","tool_calls":[{"index":0,"id":"c1","function":{"name":"filesystem__append","arguments":"{\"path\":\"log.txt\",\"content\":\"never\\n\"}"}}]}}]}`
+	s := newScripted(t,
+		cut(call),                             // all of the call came, but not the end of the answer
+		chunks(call, `{"choices":[{"delta":`), // an event that cannot be read
+		callsTool("c2", "filesystem__append", args),
+		fails(500, `{"error":{"message":"it broke"}}`, "Retry-After", soon), fails(500, `{}`, "Retry-After", soon), fails(500, `{}`, "Retry-After", soon), fails(401, `{"error":{"message":"revoked"}}`),
+		says("It is written."))
+	dir := folder(t, "app.yaml", s.app(appending), "log.txt", "")
+	out, errs, code := run(t, dir, "", "run", "app.yaml", "Write it down")
+	if code != 2 || !strings.Contains(errs, "revoked") || strings.Contains(out, "I write.") {
+		t.Fatalf("exit code %d\n%s%s", code, out, errs)
+	}
+	_, rest, _ := strings.Cut(errs, "--session ")
+	session := strings.Fields(rest)[0]
+	if out = must(t, dir, "run", "app.yaml", "Go on", "--session", session); !strings.Contains(out, "It is written.") {
+		t.Errorf("taken up again: %s", out)
+	}
+	if got := contents(t, dir)["log.txt"]; got != "once\n" {
+		t.Errorf("the file holds %q", got)
+	}
+	if lines := audited(t, dir, "--app", "app.yaml"); len(lines) != 1 || lines[0].Tool != "filesystem.append" {
+		t.Errorf("the audit: %+v", lines)
+	}
+	last := s.requests()[len(s.requests())-1]
+	if strings.Count(last, `"c2`) < 2 || !strings.Contains(last, "Go on") || strings.Contains(last, "never") {
+		t.Errorf("the model is told:\n%s", last)
+	}
+}
+
+// A person who interrupts a run does not wait for the provider; the provider
+// is left at once, and the session stays.
+func TestInterruptedWhileItSpeaks(t *testing.T) {
+	needsUnix(t)
+	t.Parallel()
+	left := make(chan struct{})
+	s := newScripted(t, func(w http.ResponseWriter, r *http.Request) {
+		chunks(`{"choices":[{"delta":{"content":"Well, "}}]}`)(w, r)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(left)
+	}, says("As I said."))
+	dir := folder(t, "app.yaml", s.app(""))
+	cmd := exec.CommandContext(t.Context(), "helve", "run", "--json", "app.yaml", "Speak")
+	cmd.Dir, cmd.Env = dir, environ()
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Well, ") {
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	rest, _ := io.ReadAll(out)
+	for lines.Scan() {
+		rest = append(rest, lines.Bytes()...)
+	}
+	_ = cmd.Wait()
+	<-left
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d, want 130\n%s%s", code, rest, &errs)
+	}
+	if sessions := must(t, dir, "sessions", "--app", "app.yaml"); !strings.Contains(sessions, "Speak") {
+		t.Errorf("the sessions: %s", sessions)
+	}
+	if out := must(t, dir, "run", "app.yaml", "Go on", "--session", "20"); !strings.Contains(out, "As I said.") {
+		t.Errorf("taken up again: %s", out)
+	}
+}
+
+// A provider that says nothing is given up when the brain's time is over.
+func TestBrainThatIsSilent(t *testing.T) {
+	t.Parallel()
+	hang := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	s := newScripted(t, hang)
+	dir := folder(t, "app.yaml", strings.Replace(s.app(""), `"model":"gpt-test"`, `"model":"gpt-test","timeout":1`, 1))
+	out, errs, code := run(t, dir, "", "run", "app.yaml", "Hello")
+	if code != 2 || !strings.Contains(errs, "did not answer within 1s") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
