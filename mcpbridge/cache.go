@@ -240,7 +240,7 @@ func (s *upstream) recall(ctx context.Context, data, pinned []byte) (offer func(
 	m := s.manifest(r, nil)
 	if p, err := decodePins(pinned); err == nil && p.matches(m) {
 		m.release(s, p)
-	} else if err := s.judge(ctx, m); err != nil {
+	} else if err := s.judge(ctx, m, false); err != nil {
 		s.forget(err)
 		return nil
 	}

@@ -186,6 +186,7 @@ func meaning(raw json.RawMessage) []byte {
 // A judging holds the tools of a list against what was accepted.
 type judging struct {
 	s     *upstream
+	now   bool // the server has just listed these tools
 	pins  *pins
 	text  func(sum string) []byte    // of a definition that is kept; nil: none is
 	texts map[string]json.RawMessage // that are to be kept
@@ -198,7 +199,10 @@ type judging struct {
 func (j *judging) all(m *manifest) {
 	j.texts, j.fresh = map[string]json.RawMessage{}, map[string]string{}
 	for name, e := range m.made {
-		j.one(name, e)
+		// A list of earlier is no word that the server went back to it.
+		if p := j.pins.tools[name]; j.now || p == nil || p.Held == nil && j.s.acceptsChanges() {
+			j.one(name, e)
+		}
 	}
 }
 
@@ -298,7 +302,10 @@ func (s *upstream) holdsFlags(found []poison.Finding) bool {
 	return poison.Severe(found)
 }
 
-const whyRejected = "an operator rejected its definition"
+const (
+	whyRejected = "an operator rejected its definition"
+	whyAnother  = "another definition of it was accepted"
+)
 
 // holding says why a tool is held back; "": it is not.
 func (p *pins) holding(name, sum string) string {
@@ -310,6 +317,8 @@ func (p *pins) holding(name, sum string) string {
 		return "its definition is suspicious"
 	case t.Held != nil:
 		return "its definition changed after it was accepted"
+	case t.sum != sum && len(t.Rejected) == 0:
+		return whyAnother
 	case t.sum != sum:
 		return whyRejected
 	}
@@ -327,14 +336,15 @@ func (p *pins) matches(m *manifest) bool {
 }
 
 // judge holds back the tools of m that are not as they were accepted, and
-// accepts those that were never seen before. What is not accepted for want of
+// accepts those that were never seen before; now tells that m was listed just
+// now, not remembered. What is not accepted for want of
 // a store that can be read is an error: nothing is offered unseen.
-func (s *upstream) judge(ctx context.Context, m *manifest) error {
+func (s *upstream) judge(ctx context.Context, m *manifest, now bool) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	var j *judging
 	look := func(r store.Reader) (err error) {
-		j = &judging{s: s, text: func(sum string) []byte {
+		j = &judging{s: s, now: now, text: func(sum string) []byte {
 			data, _ := r.Get(definitionBucket, s.Name+"/"+sum)
 			return data
 		}}

@@ -51,7 +51,8 @@ func newTurncoat(t *testing.T) *turncoat {
 // lists has the server list these tools from now on.
 func (tc *turncoat) lists(t *testing.T, tools ...string) {
 	t.Helper()
-	if err := os.WriteFile(tc.up.Env["HELVE_TEST_LIST"], []byte(strings.Join(tools, ",")), 0o600); err != nil {
+	list := tc.up.Env["HELVE_TEST_LIST"]
+	if err := errors.Join(os.WriteFile(list+".new", []byte(strings.Join(tools, ",")), 0o600), os.Rename(list+".new", list)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -166,6 +167,33 @@ func TestChangedDefinitionIsHeldUntilItWasSeen(t *testing.T) {
 	defer tc.mu.Unlock()
 	if len(tc.held) != 1 || tc.held[0] != "mcp.kid.get_a" {
 		t.Errorf("told were %v", tc.held)
+	}
+}
+
+// A list that is remembered from before the change is no word that the server
+// has gone back.
+func TestRememberedListsDoNotGoBack(t *testing.T) {
+	tc := newTurncoat(t)
+	tc.lists(t, listed("get_a", "Gets a."))
+	tc.open(t).ups.Close()
+	var before []byte
+	if err := tc.store.View(t.Context(), func(r store.Reader) (err error) {
+		before, err = r.Get("manifests", "kid")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tc.lists(t, listed("get_a", "Gets b."))
+	g := tc.open(t)
+	g.call(t, "mcp.kid.get_a", `{}`)
+	g.offering(t)
+	g.ups.Close()
+	if err := tc.store.Update(t.Context(), func(w store.Writer) error { return w.Put("manifests", "kid", before) }); err != nil {
+		t.Fatal(err)
+	}
+	tc.open(t).offering(t)
+	if all, err := (mcpbridge.Reviews{Store: tc.store}).List(t.Context(), "kid"); err != nil || len(all) != 1 || all[0].Changes != 0 || all[0].Back {
+		t.Errorf("under review are %+v, %v", all, err)
 	}
 }
 

@@ -114,7 +114,7 @@ func (s *upstream) unknown() *tool.Error {
 }
 
 func (s *upstream) heldBack(h heldName) *tool.Error {
-	if h.why == whyRejected {
+	if h.why == whyRejected || h.why == whyAnother {
 		return tool.Errorf(tool.CodeNotVisible, "%s.%s is held back: %s; it is offered again when the server lists it as it was accepted, or when another definition of it is", s.owner(), h.name, h.why)
 	}
 	return tool.Errorf(tool.CodeNotVisible,

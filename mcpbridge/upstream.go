@@ -379,7 +379,7 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 // the former ones, all or none.
 func (s *upstream) offer(ctx context.Context, r *record) error {
 	m := s.manifest(r, s.offered)
-	if err := s.judge(ctx, m); err != nil {
+	if err := s.judge(ctx, m, true); err != nil {
 		return err
 	}
 	return s.adopt(m)
@@ -391,7 +391,7 @@ func (s *upstream) reconsider(ctx context.Context) {
 		return
 	}
 	m := *s.offered
-	err := s.judge(ctx, &m)
+	err := s.judge(ctx, &m, false)
 	if err == nil {
 		err = s.adopt(&m)
 	}
