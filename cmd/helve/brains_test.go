@@ -119,7 +119,7 @@ func TestInterruptedWhileItSpeaks(t *testing.T) {
 		close(left)
 	}, says("As I said."))
 	dir := folder(t, "app.yaml", s.app(""))
-	cmd := exec.CommandContext(t.Context(), "helve", "run", "--json", "app.yaml", "Speak")
+	cmd := exec.CommandContext(t.Context(), raced, "run", "--json", "app.yaml", "Speak")
 	cmd.Dir, cmd.Env = dir, environ()
 	var errs strings.Builder
 	cmd.Stderr = &errs

@@ -87,7 +87,7 @@ func TestTermDrains(t *testing.T) {
 		}
 	})
 	t.Run("stdio", func(t *testing.T) {
-		cmd := exec.Command("helve", "mcp", "--app", "app.yaml")
+		cmd := exec.Command(raced, "mcp", "--app", "app.yaml")
 		cmd.Dir, cmd.Env = dir, environ()
 		errs := new(buffer)
 		cmd.Stderr = errs

@@ -15,8 +15,47 @@ import (
 
 // The test binary runs as helve, as the upstream MCP server of the tests, and
 // as a helve that lacks what could confine commands.
+// raced is the helve that long-lived processes are started as: this program.
+// HELVE_TEST_BINARY names a built helve that all others are, as a user has it;
+// with the race detector a start takes four times as long, and it is starts
+// that these tests are made of.
+var raced = "helve"
+
+// A withBuilt has the tests find the built helve, if there is one.
+type withBuilt struct{ *testing.M }
+
+func (m withBuilt) Run() int {
+	built := os.Getenv("HELVE_TEST_BINARY")
+	if built == "" {
+		return m.M.Run()
+	}
+	dir, err := os.MkdirTemp("", "helve-built-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		raced, err = exec.LookPath("helve")
+	}
+	var program []byte
+	if err == nil {
+		program, err = os.ReadFile(built)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "helve"), program, 0o755)
+	}
+	if err == nil {
+		err = os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
+	if err == nil {
+		err = exec.Command("helve", "version").Run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "HELVE_TEST_BINARY:", err)
+		return 2
+	}
+	return m.M.Run()
+}
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withBuilt{m}, map[string]func(){
 		"helve":              main,
 		"upstream":           upstreamMain,
 		"deprived":           deprivedMain,

@@ -54,7 +54,7 @@ func serve(t testing.TB, dir string, args ...string) *daemon {
 
 func serveEnv(t testing.TB, dir string, env []string, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{cmd: exec.Command("helve", append([]string{"serve", "--json", "--addr", "127.0.0.1:0"}, args...)...)}
+	d := &daemon{cmd: exec.Command(raced, append([]string{"serve", "--json", "--addr", "127.0.0.1:0"}, args...)...)}
 	d.cmd.Dir, d.cmd.Env, d.cmd.Stderr = dir, environ(env...), &d.errs
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
@@ -126,7 +126,7 @@ func newClient(o *mcp.ClientOptions) *mcp.Client {
 // stdio starts helve mcp in dir with a client of the official library before it.
 func stdio(t testing.TB, dir string, args ...string) *mcp.ClientSession {
 	t.Helper()
-	cmd := exec.Command("helve", append([]string{"mcp"}, args...)...)
+	cmd := exec.Command(raced, append([]string{"mcp"}, args...)...)
 	cmd.Dir, cmd.Env = dir, environ()
 	errs := new(buffer)
 	cmd.Stderr = errs

@@ -449,7 +449,7 @@ func TestTelemetryOverStdio(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	dir := folder(t, "a.txt", "hello\n")
-	cmd := exec.Command("helve", "mcp", "--present", "full")
+	cmd := exec.Command(raced, "mcp", "--present", "full")
 	cmd.Dir, cmd.Env = dir, environ(c.env()...)
 	s, err := newClient(nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {

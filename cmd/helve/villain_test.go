@@ -342,6 +342,7 @@ func TestVillains(t *testing.T) {
 	}
 	for transport, server := range villains {
 		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
 			server["timeout"], server["on_flagged"] = 4, "warn"
 			dir := folder(t, "app.yaml", serversApp(t, object{"bad": server, "kid": child(t, "acting")}))
 			d := serve(t, dir, "--app", "app.yaml")
@@ -392,8 +393,12 @@ func TestVillains(t *testing.T) {
 					t.Errorf("helve upstreams does not say what was refused: no %q in %s", refused, out)
 				}
 			}
-			if most := peak(d.cmd.Process.Pid); most > 900 {
-				t.Errorf("it took %d MiB", most)
+			most := 900
+			if raceEnabled {
+				most *= 4 // the detector shadows every byte that was ever touched
+			}
+			if took := peak(d.cmd.Process.Pid); took > most {
+				t.Errorf("it took %d MiB, more than %d", took, most)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
@@ -14,6 +15,10 @@ import (
 const (
 	gcOpening = 400
 	gcServing = 50
+	// However long an app takes to be opened, and whatever a server sends
+	// meanwhile.
+	mostOpening  = 192 << 20 // bytes, from which on it is collected as often as that takes
+	openingLasts = 10 * time.Second
 )
 
 // Memory that was needed for the start, or for much work at once, is given back
@@ -33,15 +38,28 @@ func hasty() (settled, ended func()) {
 	if collects {
 		before = debug.SetGCPercent(gcOpening)
 	}
-	done := make(chan struct{})
-	settled = sync.OnceFunc(func() {
+	limit := int64(math.MaxInt64)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		limit = debug.SetMemoryLimit(mostOpening)
+	}
+	opened := sync.OnceFunc(func() {
 		if collects {
 			debug.SetGCPercent(gcServing)
 		}
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(limit)
+		}
+	})
+	late := time.AfterFunc(openingLasts, opened)
+	done := make(chan struct{})
+	settled = sync.OnceFunc(func() {
+		opened()
 		go giveBackAtRest(done)
 	})
 	return settled, sync.OnceFunc(func() {
 		close(done)
+		late.Stop()
+		opened()
 		if collects {
 			debug.SetGCPercent(before)
 		}
