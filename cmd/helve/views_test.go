@@ -74,13 +74,17 @@ func toolsIn(t *testing.T, answer string) (tools, next string) {
 }
 
 // While the tools are the same, each view is the same to the byte: for every
-// client and revision, whatever was called before, when a server was lost and
-// came back, after a restart, cold or warm, over HTTP and over stdio. Else every
-// change would make clients pay for their prompts again (SPEC I5, I9).
+// client and revision, whatever was called before, when a server is in use, was
+// lost and came back, or was stopped when idle, after a restart, cold or warm,
+// over HTTP and over stdio. Else every change would make clients pay for their
+// prompts again (SPEC I5, I9).
 func TestListsStayTheSame(t *testing.T) {
 	t.Parallel()
 	const app = "app.yaml"
-	dir := folder(t, app, serversApp(t, object{"zed": child(t, "strange"), "falls": child(t, "crash"), "acts": child(t, "acting")},
+	g, lazy := newGate(t), child(t, "strange")
+	lazy["idle_timeout"] = 1
+	dir := folder(t, app, serversApp(t, object{"zed": child(t, "strange"), "falls": child(t, "crash"), "acts": child(t, "acting"),
+		"lazy": lazy, "kid": child(t, "slow="+g.Addr().String())},
 		object{"modules": object{"filesystem": object{}, "http": object{}}, "capabilities": object{"default_policy": "auto"}}))
 	paths := map[string]string{"/mcp": "auto", "/mcp/full": "full", "/mcp/compact": "compact", "/mcp/discovery": "discovery"}
 	want := map[string]string{}
@@ -131,6 +135,18 @@ func TestListsStayTheSame(t *testing.T) {
 		return !failed && text == "well"
 	})
 	same("after it came back", as(d, "one"))
+	done := slowly(t, d.connect(t, "/mcp"))
+	answer := g.called(t)
+	if got := d.states(t, dir)["kid"]; got != "in_use" {
+		t.Errorf("a server that is being called is %s", got)
+	}
+	same("while a server is in use", as(d, "one"))
+	answer("done")
+	<-done
+	eventually(t, func() bool { return d.states(t, dir)["lazy"] == "manifest_known" })
+	same("while a server is stopped, not having been used", as(d, "one"))
+	d.rawCall(t, "/mcp/full", "mcp__lazy__get_oneof", "{}")
+	same("while it runs again", as(d, "one"))
 	d.stop(t)
 	same("after a restart", as(serve(t, dir, "--app", app), "one"))
 	same("with another state", as(serve(t, dir, "--app", app, "--state", filepath.Join(t.TempDir(), "state")), "one"))
