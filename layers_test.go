@@ -17,7 +17,7 @@ const modulePath = "github.com/helve-ai/helve/"
 // floors gives each package its floor. A package may import only from floors
 // strictly below its own.
 var floors = map[string]int{
-	"schema": 0, "poison": 0, "vector": 0, "letters": 0, "examples": 0,
+	"schema": 0, "poison": 0, "vector": 0, "letters": 0, "examples": 0, "internal/filelock": 0,
 	"embed/matrix": 0, "embed/tensors": 0, "embed/tokenizer": 0, "embed/embedtest": 0, "embed/encoder": 1, "embed": 2, "embed/hub": 3,
 	"telemetry/otlp": 0, "telemetry": 3,
 	"tool": 1, "credentials": 1, "internal/oauthtest": 1, "store": 1, "root": 1, "textedit": 1, "lexicon": 1,

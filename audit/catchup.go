@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/helve-ai/helve/internal/filelock"
 )
 
 // enter takes the folder's lock and learns what other processes have appended.
@@ -19,7 +21,7 @@ func (l *Log) enter(now time.Time) error {
 		return err
 	}
 	if err := l.catchUp(look); err != nil {
-		unlock(l.lock)
+		filelock.Release(l.lock)
 		return err
 	}
 	if look {
@@ -28,7 +30,7 @@ func (l *Log) enter(now time.Time) error {
 	return nil
 }
 
-func (l *Log) leave() { unlock(l.lock) }
+func (l *Log) leave() { filelock.Release(l.lock) }
 
 // takeLock locks the head file, which it opens if need be. If look is set, it
 // makes sure that it is the one in the folder.

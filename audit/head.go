@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/helve-ai/helve/internal/filelock"
 )
 
 const (
@@ -73,14 +75,14 @@ var errLocked = errors.New("is locked by another process, which may be stopped; 
 
 // lockFile takes the lock on f, shared or exclusive.
 func lockFile(f *os.File, shared bool) error {
-	ok, err := tryLock(f, shared)
+	ok, err := filelock.Try(f, shared)
 	if ok || err != nil {
 		return err
 	}
 	start, pause := time.Now(), 20*time.Microsecond
 	for time.Since(start) < lockWait {
 		time.Sleep(pause)
-		if ok, err := tryLock(f, shared); ok || err != nil {
+		if ok, err := filelock.Try(f, shared); ok || err != nil {
 			return err
 		}
 		pause = min(2*pause, 2*time.Millisecond)

@@ -11,27 +11,6 @@ import (
 
 const noFollow = unix.O_NOFOLLOW
 
-// tryLock takes the lock on f if it is free.
-func tryLock(f *os.File, shared bool) (bool, error) {
-	how := unix.LOCK_EX | unix.LOCK_NB
-	if shared {
-		how = unix.LOCK_SH | unix.LOCK_NB
-	}
-	for {
-		switch err := unix.Flock(int(f.Fd()), how); err {
-		case nil:
-			return true, nil
-		case unix.EINTR:
-		case unix.EWOULDBLOCK:
-			return false, nil
-		default:
-			return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
-		}
-	}
-}
-
-func unlock(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
-
 // measure returns the size of f, and whether it may grow: it still has a name
 // and is not sealed.
 func measure(f *os.File) (size int64, growing bool, err error) {
@@ -56,19 +35,6 @@ func unseal(f *os.File) error { return f.Chmod(0o600) }
 
 // truncate cuts f to size, and gives back what was reserved beyond.
 func truncate(f *os.File, size int64) error { return f.Truncate(size) }
-
-// syncFolder makes the names in dir survive a power cut.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, unix.EINVAL) {
-		return err
-	}
-	return nil
-}
 
 // spaceFor reports whether the file system of f has n bytes left for this user.
 func spaceFor(f *os.File, n int64) error {

@@ -10,31 +10,6 @@ import (
 
 const noFollow = 0
 
-// Locks of Windows keep others from reading what is locked; this one lies
-// where no head will ever have bytes.
-const lockOffsetHigh = 1 << 30
-
-func tryLock(f *os.File, shared bool) (bool, error) {
-	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
-	if !shared {
-		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
-	}
-	at := windows.Overlapped{OffsetHigh: lockOffsetHigh}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, &at)
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, windows.ERROR_LOCK_VIOLATION), errors.Is(err, windows.ERROR_IO_PENDING):
-		return false, nil
-	}
-	return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
-}
-
-func unlock(f *os.File) {
-	at := windows.Overlapped{OffsetHigh: lockOffsetHigh}
-	_ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
-}
-
 func measure(f *os.File) (size int64, growing bool, err error) {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info); err != nil {
@@ -48,9 +23,6 @@ func unseal(f *os.File) error { return os.Chmod(f.Name(), 0o600) }
 
 // truncate opens the file anew: a handle that appends may not cut.
 func truncate(f *os.File, size int64) error { return os.Truncate(f.Name(), size) }
-
-// syncFolder has nothing to do: NTFS keeps names in its journal.
-func syncFolder(string) error { return nil }
 
 func spaceFor(f *os.File, n int64) error {
 	dir, err := windows.UTF16PtrFromString(filepath.Dir(f.Name()))

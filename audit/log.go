@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/helve-ai/helve/internal/filelock"
 )
 
 // Options say how a log is kept. The zero value is what to use.
@@ -289,7 +291,7 @@ func (l *Log) createFile(name fileName) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(reserve(f, 0, reserveBytes), syncFolder(l.dir)); err != nil {
+	if err := errors.Join(reserve(f, 0, reserveBytes), filelock.SyncFolder(l.dir)); err != nil {
 		f.Close()
 		_ = os.Remove(f.Name())
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/helve-ai/helve/internal/filelock"
 )
 
 // A Report is what Verify found. The log is whole if there are no Problems.
@@ -75,7 +77,7 @@ func begin(dir string) (*verifier, error) {
 	}
 	if lock != nil {
 		defer lock.Close()
-		defer unlock(lock)
+		defer filelock.Release(lock)
 		var ok bool
 		if v.noted, ok, err = readHead(lock); err != nil {
 			return nil, err

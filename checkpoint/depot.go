@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/helve-ai/helve/internal/filelock"
 	"github.com/helve-ai/helve/store"
 )
 
@@ -138,7 +139,7 @@ func (d *depot) lock(ctx context.Context, shared bool) (unlock func(), err error
 		return nil, err
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		ok, err := tryLock(f, shared)
+		ok, err := filelock.Try(f, shared)
 		if ok {
 			return func() { f.Close() }, nil
 		}
@@ -257,7 +258,7 @@ func (b *batch) dir(dir string) {
 
 func (b *batch) sync() error {
 	for dir := range b.dirs {
-		if err := syncFolder(dir); err != nil {
+		if err := filelock.SyncFolder(dir); err != nil {
 			return err
 		}
 	}

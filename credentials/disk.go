@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/helve-ai/helve/internal/filelock"
 )
 
 // readPrivate reads a file that only the user may read.
@@ -104,7 +106,7 @@ func lock(ctx context.Context, dir, name string) (unlock func(), err error) {
 		return nil, err
 	}
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
-		held, err := tryLock(f)
+		held, err := filelock.Try(f, false)
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("%s cannot be locked: %w", f.Name(), err)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package checkpoint
+package filelock
 
 import (
 	"errors"
@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the lock on f if it is free.
-func tryLock(f *os.File, shared bool) (bool, error) {
+// Try takes the lock on f, shared or exclusive, if it is free. It is the open
+// file's: closing f gives it back.
+func Try(f *os.File, shared bool) (bool, error) {
 	how := unix.LOCK_EX | unix.LOCK_NB
 	if shared {
 		how = unix.LOCK_SH | unix.LOCK_NB
@@ -28,8 +29,11 @@ func tryLock(f *os.File, shared bool) (bool, error) {
 	}
 }
 
-// syncFolder makes the names in dir survive a power cut.
-func syncFolder(dir string) error {
+// Release gives the lock on f back.
+func Release(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+
+// SyncFolder makes the names in dir survive a power cut.
+func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
