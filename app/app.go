@@ -63,6 +63,11 @@ type Options struct {
 	// at once and call nothing of the app. Nil: nobody is.
 	Usage func(guard.Usage)
 
+	// Heard is told what happens in the runs of agents that calls set to work,
+	// by several of them at the same time. What it does not wait for they do
+	// not either. Nil: nobody is.
+	Heard func(Heard)
+
 	// Telemetry is told of calls, of answers of models and of agents' runs. Nil:
 	// nobody is.
 	Telemetry *telemetry.Telemetry

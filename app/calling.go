@@ -109,7 +109,10 @@ func (a *App) follow(ctx context.Context, ag *agent.Agent, c *tool.Call, task st
 	ag.Save = func(ctx context.Context, conv *agent.Conversation) error {
 		return book.Save(ctx, conv, agent.Kept{App: a.Config.App.ID, Agent: id, User: c.From.User, Parent: c.From.Session})
 	}
+	from := ag.From
+	from.Session = conv.ID
 	for e := range ag.Run(ctx, conv, llm.Said(llm.User, task)) {
+		a.heard(from, e)
 		if e.Done != nil {
 			out = *e.Done
 		}

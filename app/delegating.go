@@ -40,6 +40,29 @@ func depth(from tool.Origin) int {
 	return n
 }
 
+// Heard is an event in the run of an agent that a call has set to work.
+type Heard struct {
+	From    tool.Origin // the agent, in its own app and session; From.Under has the call
+	Session string      // in which the outermost of those calls was made
+	Depth   int         // how many agents stand above it that were set to work, and the one that speaks with the user
+	Event   agent.Event
+}
+
+// heard tells what happens in the run of an agent that a call has set to work.
+func (a *App) heard(from tool.Origin, e agent.Event) {
+	if a.opts.Heard == nil {
+		return
+	}
+	h := Heard{From: from, Session: from.Session, Event: e}
+	for u := from.Under; u != nil; u = u.By.Under {
+		if u.By.Session != h.Session || u.By.App != from.App { // else it had the session before
+			h.Depth++
+		}
+		h.Session, from = u.By.Session, u.By
+	}
+	a.opts.Heard(h)
+}
+
 // A tree is what all agents that come of one call may use together. They get
 // their shares in advance, and give back what is left.
 type tree struct {

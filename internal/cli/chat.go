@@ -70,21 +70,24 @@ type chat struct {
 	conv  *agent.Conversation
 	spent llm.Usage
 	money float64
-	fresh bool // the cursor is at the beginning of a line
+	fresh bool // the cursor is at the beginning of a line; lines.now guards it while agents work
 }
 
 func (c *cli) chat(ctx context.Context, r running) (err error) {
 	c.lines = newLineReader(c.in)
+	t := &chat{cli: c, fresh: true}
+	c.heard = t.inner
 	a, err := c.open(ctx, c.chatApprover(c.lines), false)
 	c.settled()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	t := &chat{cli: c, app: a, fresh: true}
-	if t.agent, t.conv, err = c.agentFor(ctx, a, r); err != nil {
+	ag, conv, err := c.agentFor(ctx, a, r)
+	if err != nil {
 		return err
 	}
+	c.lines.now(func() { t.app, t.agent, t.conv = a, ag, conv })
 	s := c.style(c.out)
 	fmt.Fprintf(c.out, "%s %s\n", t.speaker(), s.dim("session "+t.conv.ID+"; /help lists the commands"))
 	return t.talk(ctx)
@@ -129,6 +132,8 @@ var errQuit = errors.New("quit")
 func (t *chat) read(ctx context.Context, interrupts <-chan os.Signal) (string, error) {
 	var all []string
 	prompt := "> "
+	t.lines.hold()
+	defer t.lines.release()
 	for {
 		fmt.Fprint(t.out, t.style(t.out).bold(prompt))
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -173,14 +178,60 @@ func (t *chat) answer(ctx context.Context, interrupts <-chan os.Signal, text str
 	t.app.Said(from, text)
 	thinking := false
 	for e := range t.agent.Run(ctx, t.conv, llm.Said(llm.User, text)) {
-		if thinking && e.Thinking == "" {
-			thinking = false
-			t.line()
-		}
-		thinking = thinking || e.Thinking != ""
-		t.show(e)
+		t.lines.now(func() {
+			if thinking && e.Thinking == "" {
+				thinking = false
+				t.line()
+			}
+			thinking = thinking || e.Thinking != ""
+			t.show(e)
+		})
 	}
-	t.line()
+	t.lines.now(t.line)
+}
+
+// inner shows what agents do that calls of this conversation set to work: what
+// they call, what was decided, and how they end.
+func (t *chat) inner(h app.Heard) {
+	line := t.innerLine(h) // at once: the call goes on
+	if line == "" && h.Event.Usage == nil {
+		return
+	}
+	t.lines.show(func() {
+		switch {
+		case t.conv == nil || h.Session != t.conv.ID:
+		case h.Event.Usage != nil:
+			t.spent = t.spent.Add(*h.Event.Usage)
+		default:
+			t.line()
+			t.print(strings.Repeat("  ", h.Depth) + line + "\n")
+		}
+	})
+}
+
+// innerLine is what inner shows of an event; "": nothing.
+func (t *chat) innerLine(h app.Heard) string {
+	s, e, who := t.style(t.out), h.Event, h.From.Agent
+	if u := h.From.Under; u != nil && u.By.App != h.From.App {
+		who = h.From.App + "/" + who
+	}
+	taken := len(who) + 2*h.Depth + 1
+	who = s.bold(who) + " "
+	switch {
+	case e.Result != nil:
+		return who + t.resultLine(e, taken)
+	case e.Call != nil:
+		return who + t.callLine(dotted(e.Call.Name), e, taken)
+	case e.Notice != "":
+		return who + s.dim("· "+cleanText(e.Notice))
+	case e.Done != nil:
+		said := e.Done.Text
+		if e.Done.Reason != agent.Answered {
+			said = e.Done.Detail
+		}
+		return who + s.dim(clip(fmt.Sprintf("%s: %s", e.Done.Reason, cleanText(said)), max(t.width()-taken, 40)))
+	}
+	return ""
 }
 
 // show shows an event.
@@ -196,14 +247,14 @@ func (t *chat) show(e agent.Event) {
 		t.print(s.dim("(asked again)\n"))
 	case e.Result != nil:
 		t.line()
-		t.print(t.resultLine(e) + "\n")
+		t.print(t.resultLine(e, 0) + "\n")
 	case e.Call != nil:
 		t.line()
 		name := e.Call.Name
 		if named, err := t.app.Tools().Resolve(name, nil); err == nil {
 			name = named.Name
 		}
-		t.print(s.dim("→ ") + s.bold(cleanText(name)) + " " + s.dim(clip(cleanText(string(e.Call.Args)), max(t.width()-len(name)-6, 40))) + "\n")
+		t.print(t.callLine(name, e, 0) + "\n")
 	case e.Agent != nil:
 		t.agent = e.Agent
 		t.line()
@@ -221,8 +272,14 @@ func (t *chat) show(e agent.Event) {
 	}
 }
 
+// callLine shows a call. taken is how much of the line's width stands before it.
+func (t *chat) callLine(name string, e agent.Event, taken int) string {
+	s := t.style(t.out)
+	return s.dim("→ ") + s.bold(cleanText(name)) + " " + s.dim(clip(cleanText(string(e.Call.Args)), max(t.width()-taken-len(name)-6, 40)))
+}
+
 // resultLine shows what was decided about a call, and what came of it.
-func (t *chat) resultLine(e agent.Event) string {
+func (t *chat) resultLine(e agent.Event, taken int) string {
 	s := t.style(t.out)
 	decided := ""
 	if tr := e.Call.Trail; tr != nil {
@@ -235,7 +292,7 @@ func (t *chat) resultLine(e agent.Event) string {
 			decided = "allowed"
 		}
 	}
-	width := max(t.width()-len(toolOf(e))-len(decided)-10, 40)
+	width := max(t.width()-taken-len(toolOf(e))-len(decided)-10, 40)
 	if e.Result.Err != nil {
 		return s.bad("✗ ") + toolOf(e) + " " + s.dim("("+decided+")") + " " + s.bad(clip(cleanText(e.Result.Err.Error()), width))
 	}
@@ -352,6 +409,47 @@ type lineReader struct {
 	once  sync.Once
 	in    io.Reader
 	asks  chan struct{} // holds what is asked: one question at a time
+
+	screen sync.Mutex // held by who shows something
+	held   int        // how many wait for a line: what they asked is not written over
+	later  []func()   // what is shown then
+}
+
+// now has something shown at once.
+func (l *lineReader) now(f func()) {
+	l.screen.Lock()
+	defer l.screen.Unlock()
+	f()
+}
+
+// show has something shown: at once, or when nobody waits for a line any more.
+func (l *lineReader) show(f func()) {
+	l.screen.Lock()
+	defer l.screen.Unlock()
+	if l.held > 0 {
+		l.later = append(l.later, f)
+		return
+	}
+	f()
+}
+
+// hold has what others show wait until release.
+func (l *lineReader) hold() {
+	l.screen.Lock()
+	defer l.screen.Unlock()
+	l.held++
+}
+
+func (l *lineReader) release() {
+	l.screen.Lock()
+	defer l.screen.Unlock()
+	if l.held--; l.held > 0 {
+		return
+	}
+	for _, f := range l.later {
+		f()
+	}
+	l.later = nil
 }
 
 func newLineReader(in io.Reader) *lineReader {
@@ -363,7 +461,8 @@ func newLineReader(in io.Reader) *lineReader {
 func (l *lineReader) turn(ctx context.Context) (leave func(), err error) {
 	select {
 	case l.asks <- struct{}{}:
-		return func() { <-l.asks }, nil
+		l.hold()
+		return func() { l.release(); <-l.asks }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/telemetry/otlp"
@@ -129,6 +130,7 @@ type cli struct {
 	profile                      string   // to which MCP clients are bound; "": to none
 
 	demo     bool            // the app is the demonstration that the binary carries
+	heard    func(app.Heard) // told of agents that calls set to work; nil: nobody is
 	lines    *lineReader     // of the person at the terminal; nil: nobody is asked
 	sessions *guard.Sessions // outlive an app that is opened anew
 

@@ -102,6 +102,7 @@ func (c *cli) openConfig(ctx context.Context, cfg *app.Config, approver guard.Ap
 	o := c.options(cfg)
 	o.Approver, o.Inspect = approver, inspect
 	o.Conceal, o.Blocked, o.Protected, o.Sessions, o.Confine = []string{c.conceal}, c.blocked, c.protected, c.sessions, confine()
+	o.Heard = c.heard
 	if c.lines != nil {
 		o.Asker = c.asker(c.lines)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,9 @@ An app with mode: one_shot may declare, by JSON Schemas, what it is given
 it does not fit.
 
 With --json every event is a line of JSON: text, thinking, call, result,
-agent (who goes on), notice, usage, and at the end done.
+agent (who goes on), notice, usage, and at the end done. What agents do that
+it sets to work, by agents.spawn or call_app, comes as inner: of (who it is) and
+event.
 
 The exit code is 0 if the agent answered, 2 if it could not, 3 if the model
 refused, 4 if a limit was reached, and 130 if it was interrupted.`,
@@ -137,6 +140,10 @@ func (c *cli) run(ctx context.Context, r running, task string) (err error) {
 	if strings.TrimSpace(task) == "" {
 		return usage("the task is empty")
 	}
+	var printed printing
+	if c.json {
+		c.heard = func(h app.Heard) { c.printInner(&printed, h) }
+	}
 	a, err := c.open(ctx, c.runApprover(r.yes), false)
 	c.settled()
 	if err != nil {
@@ -153,7 +160,8 @@ func (c *cli) run(ctx context.Context, r running, task string) (err error) {
 	from := ag.From
 	from.Session = conv.ID
 	a.Said(from, task)
-	out := c.follow(ag.Run(ctx, conv, llm.Said(llm.User, task)))
+	printed.begin(conv.ID)
+	out := c.follow(&printed, ag.Run(ctx, conv, llm.Said(llm.User, task)))
 	if !c.json {
 		c.sayOutcome(out, conv.ID)
 	}
@@ -209,14 +217,14 @@ func (c *cli) agentFor(ctx context.Context, a *app.App, r running) (*agent.Agent
 }
 
 // follow goes through a run: as lines of JSON, or quietly.
-func (c *cli) follow(events func(func(agent.Event) bool)) agent.Outcome {
+func (c *cli) follow(p *printing, events func(func(agent.Event) bool)) agent.Outcome {
 	var out agent.Outcome
 	for e := range events {
 		if e.Done != nil {
 			out = *e.Done
 		}
 		if c.json {
-			c.printEvent(e)
+			p.print(c.out, eventShown(e))
 		} else if e.Notice != "" && c.verbose {
 			fmt.Fprintln(c.err, c.style(c.err).dim(cleanText(e.Notice)))
 		}
@@ -237,9 +245,63 @@ type shownEvent struct {
 	Agent    string          `json:"agent,omitempty"`
 	Usage    *llm.Usage      `json:"usage,omitempty"`
 	Outcome  *agent.Outcome  `json:"outcome,omitempty"`
+	Of       *shownAgent     `json:"of,omitempty"`
+	Event    *shownEvent     `json:"event,omitempty"` // of that agent
 }
 
-func (c *cli) printEvent(e agent.Event) {
+// A shownAgent is an agent that a call has set to work.
+type shownAgent struct {
+	App     string `json:"app"`
+	Agent   string `json:"agent"`
+	Session string `json:"session"`
+	Call    string `json:"call_id"` // by which it was set to work
+	Depth   int    `json:"depth"`
+}
+
+// A printing prints the events of a run, which agents that it sets to work
+// have at the same time.
+type printing struct {
+	mu      sync.Mutex
+	session string
+}
+
+// begin has the events printed that belong to a session.
+func (p *printing) begin(session string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session = session
+}
+
+func (p *printing) print(w io.Writer, s shownEvent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a reader that is gone misses nothing
+}
+
+// of reports whether something belongs to the run.
+func (p *printing) of(session string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session == session
+}
+
+// printInner prints an event of an agent that the run has set to work.
+func (c *cli) printInner(p *printing, h app.Heard) {
+	if !p.of(h.Session) {
+		return
+	}
+	s := eventShown(h.Event)
+	of := &shownAgent{App: h.From.App, Agent: h.From.Agent, Session: h.From.Session, Depth: h.Depth}
+	if h.From.Under != nil {
+		of.Call = h.From.Under.Call
+	}
+	p.print(c.out, shownEvent{Type: "inner", Of: of, Event: &s})
+}
+
+// eventShown returns an event as --json prints it.
+func eventShown(e agent.Event) shownEvent {
 	var s shownEvent
 	switch {
 	case e.Done != nil:
@@ -267,9 +329,7 @@ func (c *cli) printEvent(e agent.Event) {
 	default:
 		s = shownEvent{Type: "text", Text: e.Text}
 	}
-	enc := json.NewEncoder(c.out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a reader that is gone misses nothing
+	return s
 }
 
 // toolOf returns the name of the tool that a call resolved to, else what it said.
