@@ -276,6 +276,9 @@ func (a *App) CallAll(ctx context.Context, calls []*tool.Call) ([]*tool.Result, 
 			break
 		}
 	}
+	if len(calls) > 0 {
+		defer a.opts.Sessions.Reply(calls[0].From)()
+	}
 	results, err := a.exec.DoAll(ctx, calls)
 	for i, c := range calls {
 		if results[i] != nil && results[i].Err == nil {

@@ -469,8 +469,11 @@ func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
 }
 
 // Said notes what the user said in the session of that origin: what stands in
-// it is not another's doing (see guard.Taint).
-func (a *App) Said(from tool.Origin, text string) { a.taint.Said(from, text) }
+// it is not another's doing (see guard.Taint), and its mistakes are counted anew.
+func (a *App) Said(from tool.Origin, text string) {
+	a.taint.Said(from, text)
+	a.opts.Sessions.Anew(from)
+}
 
 // Tools returns the tools now on offer, whoever may see them.
 func (a *App) Tools() *tool.Set { return a.reg.Set() }

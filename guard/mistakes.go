@@ -37,7 +37,8 @@ func MistakesOf(res *tool.Result) Mistakes {
 // fail. At the limit (zero: 3; negative: there is none) the error says that
 // the turn is to be ended; a success begins anew. Refusals by the policy,
 // limits, timeouts and outages are nobody's mistake and change nothing. The
-// members of one run_parallel make one mistake at most. A nil s watches nobody.
+// members of one run_parallel make one mistake at most, and so do the calls of
+// one reply (Sessions.Reply). A nil s watches nobody.
 func CountMistakes(s *Sessions, callers Callers, limit int) pipeline.Stage {
 	if limit == 0 {
 		limit = DefaultMistakes
@@ -72,14 +73,39 @@ func (s *Sessions) outcome(c *tool.Call, e *tool.Error) int {
 	defer s.mu.Unlock()
 	m := s.of(&c.From)
 	if e == nil {
-		m.mistakes, m.batch = 0, ""
+		m.mistakes, m.batch, m.erred = 0, "", false
 		return 0
 	}
-	if c.From.Parent == "" || c.From.Parent != m.batch {
+	if !m.erred && (c.From.Parent == "" || c.From.Parent != m.batch) {
 		m.mistakes++
 	}
-	m.batch = c.From.Parent
+	m.batch, m.erred = c.From.Parent, m.replies > 0
 	return m.mistakes
+}
+
+// Reply is told that the calls of one reply of a model begin, and returns what
+// is told their end. What goes wrong with them before one goes well is one
+// mistake: the model has not read yet what was wrong with the first.
+func (s *Sessions) Reply(from tool.Origin) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.of(&from)
+	m.replies++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m.replies--
+		m.erred = m.erred && m.replies > 0
+	}
+}
+
+// Anew forgets the mistakes in a row of a session: somebody has told it how to
+// go on.
+func (s *Sessions) Anew(from tool.Origin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.of(&from)
+	m.mistakes, m.batch, m.erred = 0, "", false
 }
 
 func isMistake(code tool.Code) bool {

@@ -32,6 +32,8 @@ type session struct {
 	serial   uint64     // of the next call
 	mistakes int        // in a row
 	batch    string     // the call whose members made the last mistake
+	replies  int        // whose calls are under way
+	erred    bool       // one of their calls was a mistake, and none since went well
 }
 
 // of returns the memory of the session that makes a call. The lock is held.
