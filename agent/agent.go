@@ -53,8 +53,10 @@ type Agent struct {
 	// by Price. Nil: nobody is.
 	Used func(from tool.Origin, b *Brain, u llm.Usage, money float64)
 
-	// Begin is told that a run begins, and returns its context and a function
-	// that is told its end. Nil: nobody is told.
+	// Begin is told that the agent begins to work, and returns its context and
+	// a function that is told the end: of the run, or, where the conversation
+	// was handed over to it in the run of another, of its part. The run of the
+	// other goes on around that. Nil: nobody is told.
 	Begin func(ctx context.Context, from tool.Origin) (context.Context, func(*Outcome))
 
 	// Save keeps what was added to a conversation. Nil: it is not kept.

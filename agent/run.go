@@ -33,10 +33,7 @@ func (a *Agent) Run(ctx context.Context, c *Conversation, said llm.Message) iter
 		if r.log == nil {
 			r.log = slog.New(slog.DiscardHandler)
 		}
-		ended := func(*Outcome) {}
-		if a.Begin != nil {
-			ctx, ended = a.Begin(ctx, r.from)
-		}
+		ctx, ended := r.begin(ctx)
 		listening := true
 		r.tell = func(e Event) {
 			if listening && !yield(e) {
@@ -75,6 +72,25 @@ func (r *run) notice(format string, args ...any) {
 	r.tell(Event{Notice: text})
 }
 
+// begin tells that the present agent begins to work.
+func (r *run) begin(ctx context.Context) (context.Context, func(*Outcome)) {
+	if r.Begin == nil {
+		return ctx, func(*Outcome) {}
+	}
+	return r.Begin(ctx, r.from)
+}
+
+// takeOver is begin for an agent to whom the conversation was handed over. left
+// is told why its part ended.
+func (r *run) takeOver(ctx context.Context) (_ context.Context, left func(Reason)) {
+	before := r.out
+	ctx, ended := r.begin(ctx)
+	return ctx, func(why Reason) {
+		ended(&Outcome{Reason: why, Turns: r.out.Turns - before.Turns, Calls: r.out.Calls - before.Calls,
+			Usage: r.out.Usage.Sub(before.Usage), Money: r.out.Money - before.Money})
+	}
+}
+
 // all is the whole run.
 func (r *run) all(ctx context.Context, said llm.Message) (Reason, string) {
 	if len(r.Brains) == 0 {
@@ -87,18 +103,34 @@ func (r *run) all(ctx context.Context, said llm.Message) (Reason, string) {
 	if err := r.save(ctx); err != nil {
 		return Failed, err.Error()
 	}
+	part, left := ctx, func(Reason) {}
 	for {
-		if why := r.over(); why != "" {
-			return OutOf, why
-		}
-		reason, detail := r.turn(ctx)
-		if err := r.save(ctx); err != nil {
-			return Failed, err.Error()
-		}
+		who := r.Agent
+		reason, detail := r.step(part)
 		if reason != "" {
-			return r.ended(ctx, reason, detail)
+			left(reason)
+			return reason, detail
+		}
+		if r.Agent != who {
+			left(Answered)
+			part, left = r.takeOver(ctx)
 		}
 	}
+}
+
+// step is a turn, if there may be another, and keeps what was said.
+func (r *run) step(ctx context.Context) (Reason, string) {
+	if why := r.over(); why != "" {
+		return OutOf, why
+	}
+	reason, detail := r.turn(ctx)
+	if err := r.save(ctx); err != nil {
+		return Failed, err.Error()
+	}
+	if reason == "" {
+		return "", ""
+	}
+	return r.ended(ctx, reason, detail)
 }
 
 // ended tells the end of a run by its context from other failures.

@@ -160,6 +160,11 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Written + v.Written, u.Output + v.Output, u.Reasoning + v.Reasoning}
 }
 
+// Sub returns u without v, which is part of it.
+func (u Usage) Sub(v Usage) Usage {
+	return Usage{u.Input - v.Input, u.Cached - v.Cached, u.Written - v.Written, u.Output - v.Output, u.Reasoning - v.Reasoning}
+}
+
 // An Error is a refusal or failure of a provider.
 type Error struct {
 	Provider   string        // such as "anthropic"

@@ -251,6 +251,46 @@ func TestTelemetryOfARun(t *testing.T) {
 	}
 }
 
+// Whoever has a conversation handed over has a span of its own, in the run.
+func TestTelemetryOfAHandover(t *testing.T) {
+	t.Parallel()
+	c := newCollector(t)
+	s := newScripted(t, callsTool("c1", "switch_agent", `{"agent":"second"}`), callsTool("c2", "switch_agent", `{"agent":"worker"}`),
+		callsTool("c3", "switch_agent", `{"agent":"second"}`), callsTool("c4", "filesystem__read", `{"path":"notes.txt"}`), says("Here it is."))
+	app := s.app(`,"runtime":{"tool_injection":"direct"},"tools":{"modules":{"filesystem":{}}}`)
+	var declared object
+	if err := json.Unmarshal([]byte(app), &declared); err != nil {
+		t.Fatal(err)
+	}
+	first := declared["agents"].([]any)[0].(object)
+	first["delegate_to"] = []string{"second"}
+	declared["agents"] = []any{first, object{"id": "second", "delegate_to": []string{"worker"}, "brain": first["brain"]}}
+	dir := folder(t, "app.yaml", encode(t, declared), "notes.txt", "remember the milk\n")
+	if out, errs, code := runWith(t, dir, c.env(), "run", "app.yaml", "Look around", "--yes"); code != 0 || !strings.Contains(out, "Here it is.") {
+		t.Fatalf("%d\n%s%s", code, out, errs)
+	}
+	want := `INTERNAL invoke_agent worker gen_ai.agent.name=worker gen_ai.usage.input_tokens=200
+  CLIENT chat gpt-test gen_ai.usage.input_tokens=40
+  INTERNAL execute_tool switch_agent gen_ai.agent.name=worker
+  INTERNAL invoke_agent second gen_ai.agent.name=second gen_ai.usage.input_tokens=40
+    CLIENT chat gpt-test gen_ai.usage.input_tokens=40
+    INTERNAL execute_tool switch_agent gen_ai.agent.name=second
+  INTERNAL invoke_agent worker gen_ai.agent.name=worker gen_ai.usage.input_tokens=40
+    CLIENT chat gpt-test gen_ai.usage.input_tokens=40
+    INTERNAL execute_tool switch_agent gen_ai.agent.name=worker
+  INTERNAL invoke_agent second gen_ai.agent.name=second gen_ai.usage.input_tokens=80
+    CLIENT chat gpt-test gen_ai.usage.input_tokens=40
+    INTERNAL execute_tool filesystem.read gen_ai.agent.name=second
+    CLIENT chat gpt-test gen_ai.usage.input_tokens=40
+`
+	if got := c.tree("gen_ai.agent.name", "gen_ai.usage.input_tokens"); got != want {
+		t.Errorf("the spans:\n%s\nwant:\n%s", got, want)
+	}
+	if got := fmt.Sprint(c.measured("gen_ai.invoke_agent.duration", "gen_ai.agent.name")); got != "map[second:2 worker:2]" {
+		t.Errorf("runs measured: %s", got)
+	}
+}
+
 // Of a provider's answers is told which model gave them, and what they cost;
 // of failures, of which kind they are.
 func TestTelemetryOfAModel(t *testing.T) {
