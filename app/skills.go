@@ -373,7 +373,9 @@ func (a *App) inLoadout(names []string, t *tool.Tool) bool {
 
 // granted returns what the skills that a caller has loaded let its commands
 // have, which is nothing where it cannot be told which they are. Skills bind
-// and serve agents: others have none.
+// and serve agents: others have none. Whoever was set to work has nothing that
+// those above it in the app have not, now; what another app calls has what its
+// own skills grant it, as its modules are configured by itself.
 func (a *App) granted(from tool.Origin) (g module.Grant) {
 	if len(a.Config.skills) == 0 || from.Kind.Daemon() || from.Kind == tool.KindMCP || from.Kind == tool.KindCLI {
 		return g
@@ -388,6 +390,11 @@ func (a *App) granted(from tool.Origin) (g module.Grant) {
 			g.Network = g.Network || s.NeedsNet
 			g.Env = append(g.Env, s.PassEnv...)
 		}
+	}
+	if u := from.Under; u != nil && u.By.App == a.Config.App.ID {
+		theirs := a.granted(u.By)
+		g.Network = g.Network && theirs.Network
+		g.Env = slices.DeleteFunc(g.Env, func(name string) bool { return !slices.Contains(theirs.Env, name) })
 	}
 	return g
 }
