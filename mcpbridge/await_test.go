@@ -3,6 +3,9 @@ package mcpbridge_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -87,4 +90,51 @@ func TestTasksOfServersAreAwaited(t *testing.T) {
 	if res := o.call(t, "mcp.inner.mcp__asking__multi_input", `{}`); res.Err == nil || !strings.Contains(res.Err.Message, "wants input") {
 		t.Errorf("what asks without a client: %+v", res)
 	}
+}
+
+// What is cancelled while the answer that names a task is on its way does not
+// run on.
+func TestTasksThatNobodyHearsOfAreCancelled(t *testing.T) {
+	mcpbridge.Linger(t, time.Hour)
+	wait, _, begun, givenUp := waiting("test.wait")
+	inner, g := gateway(t, patient(new(mem.Store), func(l *mcpbridge.LongCalls) {
+		l.As = func(*tool.Call) mcpbridge.AsTask { return mcpbridge.Required }
+	}))
+	if err := g.reg.Replace("house", wait); err != nil {
+		t.Fatal(err)
+	}
+	server := inner.server.Handler("direct")
+	answered, cancelled := make(chan struct{}), make(chan struct{})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") != "tools/call" {
+			server.ServeHTTP(w, r)
+			return
+		}
+		kept := httptest.NewRecorder()
+		server.ServeHTTP(kept, r.WithContext(context.WithoutCancel(r.Context())))
+		close(answered)
+		<-cancelled
+		maps.Copy(w.Header(), kept.Header())
+		w.WriteHeader(kept.Code)
+		w.Write(kept.Body.Bytes())
+	}))
+	t.Cleanup(web.Close)
+	_, o := gateway(t, nil, mcpbridge.Upstream{Name: "inner", URL: web.URL})
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		res, err := o.run.Do(ctx, &tool.Call{Name: "mcp.inner.test__wait", Args: []byte("{}")})
+		if err == nil && res.Err != nil {
+			err = res.Err
+		}
+		gone <- err
+	}()
+	<-begun
+	<-answered
+	cancel()
+	close(cancelled)
+	if err := <-gone; err == nil {
+		t.Error("the call that was cancelled returned")
+	}
+	<-givenUp
 }

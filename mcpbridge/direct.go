@@ -77,7 +77,7 @@ type directCall struct {
 }
 
 // call calls a tool. News that come with the answer go to l.
-func (d *direct) call(ctx context.Context, l *link, p rawParams) (json.RawMessage, error) {
+func (d *direct) call(ctx context.Context, l *link, p rawParams) (raw json.RawMessage, err error) {
 	if d == nil || d.model.Load() == nil {
 		return nil, errLibrary
 	}
@@ -86,11 +86,22 @@ func (d *direct) call(ctx context.Context, l *link, p rawParams) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
+	stateless, whole := c.version >= firstStateless, ctx
+	if stateless && l.offersTasks() {
+		var end context.CancelFunc
+		ctx, end = lingering(ctx)
+		defer end()
+		defer func() {
+			if err != nil && whole.Err() != nil {
+				err = context.Cause(whole)
+			}
+		}()
+	}
 	r, err := c.request(ctx, http.MethodPost, body)
 	if err != nil {
 		return nil, err
 	}
-	if c.version >= firstStateless {
+	if stateless {
 		r.Header.Set(methodHeader, methodCallTool)
 		r.Header.Set(nameHeader, headerValue(p.Name))
 		setBindings(r, p.Arguments)
@@ -113,11 +124,33 @@ func (d *direct) call(ctx context.Context, l *link, p rawParams) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	raw, _, err := c.take(data)
-	if raw == nil && err == nil {
+	if raw, _, err = c.take(data); raw == nil && err == nil {
 		err = errors.New("the message that the server sent does not answer the request")
 	}
 	return raw, err
+}
+
+// lingers is how long the answer of a server that has tasks is read on when
+// nobody waits for it any more: it may name a task, which runs until it is told
+// that nobody wants it.
+var lingers = 250 * time.Millisecond
+
+func lingering(ctx context.Context) (_ context.Context, end context.CancelFunc) {
+	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	most := lingers
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(most):
+			cancel()
+		case <-on.Done():
+		}
+	})
+	return on, func() { stop(); cancel() }
+}
+
+func (l *link) offersTasks() bool {
+	is := l.session.InitializeResult()
+	return is != nil && is.Capabilities != nil && is.Capabilities.Extensions[tasksExtension] != nil
 }
 
 func streamed(resp *http.Response) bool {
