@@ -155,3 +155,46 @@ func encode(t testing.TB, v any) string {
 	}
 	return string(data)
 }
+
+// Whoever is set to work with some tools is told of the memory, and reads and
+// changes it, as far as those go.
+func TestSpawnedAgentsHaveNoMoreMemoryThanGiven(t *testing.T) {
+	const fact = "The safe opens with 4711."
+	s := newScripted(t,
+		callsTool("c1", "memory__remember", encode(t, object{"text": fact})),
+		callsTool("c2", "agents__spawn", `{"tasks":[{"agent":"kid","task":"Look","tools":["filesystem.read"]}]}`),
+		callsTool("k1", "execute_tool", `{"name":"memory.recall","params":{"query":"safe"}}`),
+		callsTool("k2", "run_parallel", `{"actions":[{"name":"memory.remember","params":{"text":"Planted."}},{"name":"memory.forget","params":{"ids":["1"]}}]}`),
+		callsTool("k3", "memory__tasks", `{"add":["planted"]}`),
+		says("I saw nothing."),
+		callsTool("c3", "agents__spawn", `{"tasks":[{"agent":"kid","task":"Look","tools":["memory.recall"]}]}`),
+		says("I was told."),
+		callsTool("c4", "memory__recall", `{}`),
+		says("Done."))
+	var app object
+	if err := json.Unmarshal([]byte(s.app(`,"schema_version":2,"runtime":{"tool_injection":"direct","max_mistakes":0},"tools":{"modules":{"filesystem":{},"memory":{}}}`)), &app); err != nil {
+		t.Fatal(err)
+	}
+	boss := app["agents"].([]any)[0].(object)
+	boss["role"], boss["delegate_to"] = "coordinator", []string{"kid"}
+	app["agents"] = []any{boss, object{"id": "kid", "role": "specialist", "brain": boss["brain"]}}
+	dir := folder(t, "app.yaml", encode(t, app))
+	if out, errs, code := run(t, dir, "", "run", "app.yaml", "Go", "--yes"); code != 0 || !strings.Contains(out, "Done.") {
+		t.Fatalf("%d\n%s%s", code, out, errs)
+	}
+	asked := s.requests()
+	for i := 2; i <= 5; i++ {
+		if strings.Contains(asked[i], "4711") {
+			t.Errorf("request %d of an agent without memory: %s", i+1, asked[i])
+		}
+	}
+	if got := strings.Count(asked[5], "not_visible"); got < 3 {
+		t.Errorf("%d refusals in %s", got, asked[5])
+	}
+	if !strings.Contains(asked[7], fact) {
+		t.Errorf("an agent that may recall is not told: %s", asked[7])
+	}
+	if last := asked[9]; strings.Contains(strings.ToLower(last), "planted") || !strings.Contains(last, "1 (") {
+		t.Errorf("the memory afterwards: %s", last)
+	}
+}

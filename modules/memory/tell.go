@@ -14,10 +14,12 @@ import (
 
 const howTo = `You have a memory that outlasts this conversation. Remember (memory.remember) what the user tells you of themselves, their wishes and decisions, and what you had to find out the hard way; not what stands in files. Set the goal and keep the task list where the work is longer than one conversation. Ask memory.recall before you ask the user something that they may have told you.`
 
-// tell returns what an agent is told of the memory: the same as long as nothing changes.
+// tell returns what an agent is told of the memory: the same as long as
+// nothing changes, and nothing that it could not ask for.
 func (m *memory) tell(ctx context.Context, from tool.Origin) (module.Told, error) {
 	told := module.Told{Remembering: m.howTo(from)}
-	if m.cfg.SnapshotTokens == 0 || m.host.Store == nil {
+	recalls := m.may(from, "memory.recall")
+	if m.cfg.SnapshotTokens == 0 || m.host.Store == nil || !recalls && !m.may(from, "memory.tasks") {
 		return told, nil
 	}
 	var w work
@@ -28,9 +30,11 @@ func (m *memory) tell(ctx context.Context, from tool.Origin) (module.Told, error
 	if err != nil {
 		return told, err
 	}
-	all, err := m.facts(ctx, from)
-	if err != nil {
-		return told, err
+	var all []fact
+	if recalls {
+		if all, err = m.facts(ctx, from); err != nil {
+			return told, err
+		}
 	}
 	told.Memory = snapshot(w, all, from.Session, m.cfg.SnapshotTokens)
 	return told, nil
@@ -38,11 +42,16 @@ func (m *memory) tell(ctx context.Context, from tool.Origin) (module.Told, error
 
 // howTo tells an agent how to use the memory, unless it may not.
 func (m *memory) howTo(from tool.Origin) string {
-	t, ok := m.host.Tools().Lookup("memory.remember")
-	if !ok || !m.host.Visible(from, t) {
+	if !m.may(from, "memory.remember") {
 		return ""
 	}
 	return howTo
+}
+
+// may reports whether an agent may call a tool of the memory.
+func (m *memory) may(from tool.Origin, name string) bool {
+	t, ok := m.host.Tools().Lookup(name)
+	return ok && m.host.Visible(from, t)
 }
 
 // maxTaskTokens is how much is told of one task, or of one fact.
