@@ -175,7 +175,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"turns", agent.Limits{Turns: 3}, 3, "3 turns"},
 		{"tokens", agent.Limits{Tokens: 450}, 5, "500 tokens"},
-		{"money", agent.Limits{Money: 2}, 2, "2 were spent"},
+		{"money", agent.Limits{Money: 2}, 2, "$2 was spent"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := bench(t, endless())

@@ -62,6 +62,8 @@ func (r *run) persist(ctx context.Context, b *Brain) (*llm.Reply, error) {
 			shorter++
 			r.notice("the conversation is too long for %s; it is made shorter", b.Name)
 			continue
+		case e.Temporary && failed >= retries && failed > 0:
+			return nil, fmt.Errorf("%w (it was asked %d times)", err, failed+1)
 		case !e.Temporary || failed >= retries:
 			return nil, err
 		}

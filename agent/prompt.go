@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 
 	"github.com/helve-ai/helve/inject"
@@ -72,12 +74,21 @@ func HowTo(mode inject.Mode) string {
 	return howDirect + "\n" + howCommon
 }
 
+// oneLine returns JSON without its line ends: tools are listed one in a line.
+func oneLine(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
 // InText returns what a model is told beside that calls in its text: the tools
 // that it sees, and how it is to write.
 func InText(f *parse.Format, items []inject.Item) string {
 	offers := make([]parse.Offer, len(items))
 	for i, it := range items {
-		offers[i] = parse.Offer{Name: it.Name, Description: it.Description, Parameters: it.Input}
+		offers[i] = parse.Offer{Name: it.Name, Description: it.Description, Parameters: oneLine(it.Input)}
 	}
 	return f.Prompt(offers)
 }

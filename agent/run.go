@@ -139,7 +139,7 @@ func (r *run) ended(ctx context.Context, reason Reason, detail string) (Reason, 
 	case cause == nil || reason == Answered:
 		return reason, detail
 	case errors.Is(cause, errTime):
-		return OutOf, fmt.Sprintf("%s of %s are over", "the time", r.Limits.Time)
+		return OutOf, fmt.Sprintf("the time of %s is over (runtime.timeout)", r.Limits.Time)
 	default:
 		return Cancelled, cause.Error()
 	}
@@ -150,11 +150,14 @@ func (r *run) over() string {
 	l := r.Limits
 	switch {
 	case l.Turns > 0 && r.out.Turns >= l.Turns:
+		if l.Turns == 1 {
+			return "1 turn was taken, which is the limit (runtime.max_turns)"
+		}
 		return fmt.Sprintf("%d turns were taken, which is the limit (runtime.max_turns)", r.out.Turns)
 	case l.Tokens > 0 && r.out.Usage.Input+r.out.Usage.Output >= l.Tokens:
 		return fmt.Sprintf("%d tokens were used, the limit is %d (runtime.budget)", r.out.Usage.Input+r.out.Usage.Output, l.Tokens)
 	case l.Money > 0 && r.out.Money >= l.Money:
-		return fmt.Sprintf("%.4g were spent, the limit is %.4g (runtime.budget, or that of the task)", r.out.Money, l.Money)
+		return fmt.Sprintf("$%.4g was spent, the limit is $%.4g (runtime.budget, or that of the task)", r.out.Money, l.Money)
 	}
 	return ""
 }

@@ -135,11 +135,29 @@ func (l *loader) checkRuntime(root *node) {
 		}
 	}
 	l.checkMiddleware(r.get("middleware"), "runtime.middleware")
+	if f := r.get("budget").field("dollars"); f != nil && f.value.text != "0" {
+		l.checkPrices(root, f)
+	}
 	for i, n := range r.get("long_calls", "at_once").list() {
 		l.checkToolPattern(n, fmt.Sprintf("runtime.long_calls.at_once[%d]", i))
 	}
 	if f := r.field("workdir_mode"); f != nil && f.value.str() == "fixed" && r.get("workdir") == nil {
 		l.fail(f.value.at, "runtime.workdir_mode", "is fixed, and no workdir is named", "add runtime.workdir")
+	}
+}
+
+// checkPrices holds brains to a budget of money: what one without a price costs
+// would not be counted, and nothing would be bounded.
+func (l *loader) checkPrices(root *node, dollars *field) {
+	for i, a := range root.get("agents").list() {
+		path := fmt.Sprintf("agents[%d].brain", i)
+		for b := a.get("brain"); b != nil; b, path = b.get("fallback"), path+".fallback" {
+			p, known := provider.Named(b.get("provider").str())
+			free := known && p.KeyEnv == "" || b.get("backend").str() == "script"
+			if !free && b.get("config", "price") == nil {
+				l.fail(dollars.value.at, "runtime.budget.dollars", "cannot be held to: "+path+" has no price", "add price: {input: 3, output: 15} to its config, dollars a million tokens; zeros if it costs nothing")
+			}
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ type Runtime struct {
 // Zero: no bound.
 type RunBudget struct {
 	Tokens  int     `json:"tokens,omitempty" min:"1" jsonschema:"that they read and say"`
-	Dollars float64 `json:"dollars,omitempty" min:"0" jsonschema:"that they cost, where prices are known (brain.config.price)"`
+	Dollars float64 `json:"dollars,omitempty" min:"0" jsonschema:"that they cost; every brain that is not on this machine needs a price (brain.config.price)"`
 }
 
 // Repetition says when a call is refused because it was made again and again

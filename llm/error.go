@@ -3,6 +3,7 @@ package llm
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -11,7 +12,10 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Provider)
 	if e.Status != 0 {
-		fmt.Fprintf(&b, ": %d %s", e.Status, http.StatusText(e.Status))
+		b.WriteString(": " + strconv.Itoa(e.Status))
+		if text := http.StatusText(e.Status); text != "" { // some providers have numbers of their own
+			b.WriteString(" " + text)
+		}
 	}
 	if e.Code != "" {
 		fmt.Fprintf(&b, " (%s)", e.Code)
