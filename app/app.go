@@ -150,6 +150,10 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &App{Config: o.Config, opts: o, redactor: guard.NewRedactor(), log: o.Log, judges: map[string]guard.Policy{}, sees: map[string]func(tool.Origin, *tool.Tool) bool{}}
+	a.redactor.Follow(func(name string) *tool.Tool {
+		t, _ := a.reg.Set().Resolve(name, nil)
+		return t
+	})
 	a.opts.Secret = a.learning(o.Secret)
 	if a.opts.Sessions == nil {
 		a.opts.Sessions = new(guard.Sessions)

@@ -68,7 +68,7 @@ func entryOf(c *tool.Call, res *tool.Result, redact *Redactor) *audit.Entry {
 		Call: c.ID, Parent: c.From.Parent, Via: c.From.Via, Tool: c.Name,
 		Decision: c.Trail.Decision.String(), Stage: c.Trail.Stage, Reason: redact.Text(c.Trail.Reason),
 		Cost:     audit.Cost{Tokens: c.Trail.Tokens, Money: c.Trail.Money},
-		Approver: c.Trail.Approver, Notes: c.Trail.Coercions, Truncated: c.Trail.Truncated, Args: redact.Call(c),
+		Approver: c.Trail.Approver, Notes: redact.coercions(c), Truncated: c.Trail.Truncated, Args: redact.Call(c),
 	}
 	if u := c.From.Under; u != nil && e.Parent == "" {
 		e.Parent = u.Call

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,13 @@ type Redactor struct {
 	values   []string // longest use: a handful
 	patterns []pattern
 	hiding   atomic.Bool // there are patterns
+	target   atomic.Pointer[func(string) *tool.Tool]
 }
+
+// Follow makes the redactor read the arguments of calls that make calls, by
+// the tools that target knows under the names in them; it returns nil for
+// names that it does not know.
+func (r *Redactor) Follow(target func(name string) *tool.Tool) { r.target.Store(&target) }
 
 // A pattern is what the calls of a module's tools must not show; "": of all.
 type pattern struct {
@@ -157,16 +164,60 @@ func SecretKey(key string) bool {
 	return secretKey.MatchString(key) || secretKey.MatchString(camel.ReplaceAllString(key, "${1}_$2"))
 }
 
-// Call returns the arguments of a call without secrets.
+// Call returns the arguments of a call without secrets, those for calls that
+// it makes included.
 func (r *Redactor) Call(c *tool.Call) json.RawMessage {
+	values, err := r.roles(c)
+	if err != nil {
+		return json.RawMessage(`"` + Redacted + `"`)
+	}
+	return r.args(c.Args, values, c.Tool)
+}
+
+// roles returns the values in a call's arguments that have roles, and the
+// secrets that are for calls that it makes.
+func (r *Redactor) roles(c *tool.Call) ([]schema.Value, error) {
 	values := c.Trail.Values
 	if values == nil && c.Tool != nil && c.Tool.Input.HasRoles() { // refused before it was validated
 		var err error
 		if values, err = c.Tool.Input.Values(c.Args); err != nil {
-			return json.RawMessage(`"` + Redacted + `"`)
+			return nil, err
 		}
 	}
-	return r.args(c.Args, values, c.Tool)
+	if c.Tool == nil || c.Tool.Meta {
+		values = append(values[:len(values):len(values)], r.passed(c.Args)...)
+	}
+	return values, nil
+}
+
+// coercions returns what was made of a call's arguments, each a pointer and
+// words, without the words where they may tell a secret.
+func (r *Redactor) coercions(c *tool.Call) []string {
+	if len(c.Trail.Coercions) == 0 {
+		return nil
+	}
+	values, err := r.roles(c)
+	notes := slices.Clone(c.Trail.Coercions)
+	for i, n := range notes {
+		at, _, _ := strings.Cut(n, ": ")
+		top := at
+		if at == "the whole" { // as coercion calls the arguments themselves
+			top = ""
+		}
+		if err != nil || slices.ContainsFunc(values, func(v schema.Value) bool {
+			return v.Role == schema.Secret && (beneath(v.Pointer, top) || beneath(top, v.Pointer))
+		}) {
+			notes[i] = at + ": " + Redacted
+		} else {
+			notes[i] = r.text(n, c.Tool)
+		}
+	}
+	return notes
+}
+
+// beneath reports whether a pointer is top, or leads to something beneath it.
+func beneath(pointer, top string) bool {
+	return pointer == top || strings.HasPrefix(pointer, top+"/")
 }
 
 // Args returns arguments without secrets: values under credential-like keys,

@@ -59,6 +59,15 @@ func upstreamMain() {
 				})
 		case "acting":
 			actingTools(s)
+		case "door": // which tells how long the word was that it was given, and does not repeat it
+			addTool(s, "open_door", `{"type":"object","properties":{"word":{"type":"string"},"more":{"type":"array","items":{"type":"object","properties":{"word":{"type":"string"}}}}}}`,
+				func(_ context.Context, args json.RawMessage) string {
+					var in struct{ Word string }
+					if err := json.Unmarshal(args, &in); err != nil {
+						return "no word"
+					}
+					return fmt.Sprintf("a word of %d letters", len(in.Word))
+				})
 		case "posing":
 			posingTools(s)
 		case "villain":
