@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,21 +36,21 @@ type taintMemory struct {
 // tainted is what is known of one session.
 type tainted struct {
 	key     callerKey
-	by      string // the tool whose result was the first, and its call
-	kept    bool   // the store knows it
-	looked  bool   // it was looked for in the store
-	clean   string // what came from outside, folded: results that do not speak to models
-	dirty   string // and those that do
-	counted int    // of both, in the sum of all
-	alarms  string // of dirty, the texts that speak to models
-	over    bool   // there was more than is kept
+	by      string          // the tool whose result was the first, and its call
+	kept    bool            // the store knows it
+	looked  bool            // it was looked for in the store
+	clean   strings.Builder // what came from outside, folded: results that do not speak to models
+	dirty   strings.Builder // and those that do
+	counted int             // of both, in the sum of all
+	alarms  string          // of dirty, the texts that speak to models
+	over    bool            // there was more than is kept
 	words   map[string]bool
 	spoken  bool            // the user's words are known
 	own     map[string]bool // short values that the session's own writes returned first
 	ids     map[string]bool // of records that came from outside
 	agreed  map[string]bool // values that were approved, with the tool and the argument; and tools
 	orders  *orders         // nil: no result gave orders to models
-	house   string          // what results said that are not from outside, folded
+	house   strings.Builder // what results said that are not from outside, folded
 	read    map[string]bool // what was read of the outside since the last write
 	records records
 }
@@ -264,33 +265,37 @@ func (s *tainted) take(c *tool.Call, text, alarms string, orders bool, doc *docu
 		s.ids[id] = true
 	}
 	s.records.add(c.Name, doc.records)
-	room := maxTainted - len(s.clean) - len(s.dirty)
+	room := maxTainted - s.clean.Len() - s.dirty.Len()
 	if len(text) > room {
 		text, s.over = text[:max(room, 0)], true
 	}
+	to := &s.clean
 	if orders {
-		s.dirty += " " + text
-	} else {
-		s.clean += " " + text
+		to = &s.dirty
 	}
+	to.WriteByte(' ')
+	to.WriteString(text)
 	s.alarms += alarms[:min(len(alarms), max(maxTainted-len(s.alarms), 0))]
 }
 
 // says reports whether what came from outside has a value, by that measure.
 func (s *tainted) says(has func(text, v string) bool, v string) bool {
-	return has(s.clean, v) || has(s.dirty, v)
+	return has(s.clean.String(), v) || has(s.dirty.String(), v)
 }
 
 // trim keeps the memory of all sessions within its bound; s was just added to.
 // The lock is held.
 func (t *taintMemory) trim(s *tainted) {
-	have := len(s.clean) + len(s.dirty) + len(s.house)
+	have := s.clean.Len() + s.dirty.Len() + s.house.Len()
 	t.total += have - s.counted
 	s.counted = have
 	for t.total > maxTaintedTotal {
 		oldest := t.order.Back().Value.(*tainted)
 		t.total -= oldest.counted
-		oldest.clean, oldest.dirty, oldest.house, oldest.alarms, oldest.counted, oldest.over = "", "", "", "", 0, true
+		oldest.clean.Reset()
+		oldest.dirty.Reset()
+		oldest.house.Reset()
+		oldest.alarms, oldest.counted, oldest.over = "", 0, true
 		if oldest.orders != nil {
 			oldest.orders.lost = true
 		}

@@ -165,7 +165,7 @@ func (s *tainted) named(v string) bool {
 		return true
 	}
 	for _, w := range saidWords(v) {
-		if !s.words[w] && !hasWord(s.clean, w) && !hasWord(s.house, w) {
+		if !s.words[w] && !hasWord(s.clean.String(), w) && !hasWord(s.house.String(), w) {
 			return false
 		}
 	}
@@ -262,9 +262,10 @@ func (t *Taint) inside(c *tool.Call, res *tool.Result) {
 	if !c.Tool.IsRead() {
 		clear(s.read)
 	}
-	if room := maxTainted/4 - len(s.house); room > 0 {
+	if room := maxTainted/4 - s.house.Len(); room > 0 {
 		text := foldSpace(unescape(res.JoinText() + "\n" + string(res.Structured)))
-		s.house += " " + text[:min(len(text), room)]
+		s.house.WriteByte(' ')
+		s.house.WriteString(text[:min(len(text), room)])
 		t.trim(s)
 	}
 }
