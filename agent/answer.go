@@ -111,17 +111,15 @@ func (r *run) pause(ctx context.Context, b *Brain, e *llm.Error, failed int) err
 
 // once asks a brain once. begun reports that part of the answer was told.
 func (r *run) once(ctx context.Context, b *Brain, shorter int) (_ *llm.Reply, begun bool, err error) {
-	system := ""
-	if r.Prompt != nil {
-		if system, err = r.Prompt(ctx, r.from, b); err != nil {
-			return nil, false, fmt.Errorf("the prompt cannot be made: %w", err)
-		}
+	system, err := r.System(ctx, r.c, b)
+	if err != nil {
+		return nil, false, err
 	}
 	var items []inject.Item
 	if r.Show != nil {
 		items = r.Show(r.from, b)
 	}
-	req := &llm.Request{System: system, Settings: b.Settings, Session: r.c.ID}
+	req := &llm.Request{Settings: b.Settings, Session: r.c.ID}
 	if r.Output != nil {
 		req.Output = r.Output.Raw()
 	}
@@ -132,7 +130,10 @@ func (r *run) once(ctx context.Context, b *Brain, shorter int) (_ *llm.Reply, be
 	if err := r.fit(ctx, b, inject.Estimate(system)+known, shorter); err != nil {
 		return nil, false, err
 	}
-	estimated := inject.Estimate(system) + known
+	if req.System, err = r.System(ctx, r.c, b); err != nil { // anew, if the conversation was made shorter
+		return nil, false, err
+	}
+	estimated := inject.Estimate(req.System) + known
 	for _, n := range r.c.costs {
 		estimated += n
 	}

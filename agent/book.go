@@ -39,6 +39,7 @@ type Kept struct {
 	Base    int          `json:"base,omitempty"` // see Conversation
 	Head    *llm.Message `json:"head,omitempty"` // what stands in place of the messages up to Base
 	Outcome string       `json:"outcome,omitempty"`
+	Active  []string     `json:"active,omitempty"` // tools in sight beside those of the mode, in the order in which they came
 }
 
 const (

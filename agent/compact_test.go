@@ -187,3 +187,43 @@ func TestInText(t *testing.T) {
 		t.Errorf("the result is told by %s as %q", told[2].Role, said)
 	}
 }
+
+// The memory in the prompt is that of the first turn, until messages are left
+// out or somebody else goes on; what it says then is told, in the same turn.
+func TestMemoryIsToldAnewWhenMessagesAreLeftOut(t *testing.T) {
+	m := long(t, 60, nil)
+	a := bench(t, m)
+	a.Brains[0].Window = 8000
+	a.Context = agent.Context{Reserved: 1000, Truncate: true}
+	turn := 0
+	a.Prompt = func(context.Context, tool.Origin, *agent.Brain) (*agent.Prompt, error) {
+		turn++
+		return &agent.Prompt{Memory: fmt.Sprintf("Known after %d asks.", turn), Identity: "You are a test."}, nil
+	}
+	c := &agent.Conversation{ID: "s"}
+	if out, _ := run(t.Context(), a, c, ask("Go")); out.Text != "done" {
+		t.Fatalf("outcome %+v", out)
+	}
+	shortened, asked := 0, m.Asked()
+	for i, req := range asked[1:] {
+		before := asked[i]
+		shorter := len(req.Messages) < len(before.Messages)
+		if shorter {
+			shortened++
+		}
+		if changed := req.System != before.System; changed != shorter {
+			t.Errorf("request %d: prompt changed %t, messages left out %t: %q", i+1, changed, shorter, req.System)
+		}
+	}
+	if shortened < 2 {
+		t.Errorf("made shorter %d times", shortened)
+	}
+	before, err := a.System(t.Context(), c, &a.Brains[0])
+	if err != nil || before != asked[len(asked)-1].System {
+		t.Errorf("told %q in the end, %v", before, err)
+	}
+	a.From.Agent = "other"
+	if after, err := a.System(t.Context(), c, &a.Brains[0]); err != nil || after == before {
+		t.Errorf("another agent is told %q, %v", after, err)
+	}
+}

@@ -1,6 +1,10 @@
 package agent
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/llm"
 	"github.com/helve-ai/helve/tool"
@@ -16,12 +20,46 @@ type Conversation struct {
 	// or summarized. Whoever keeps conversations keeps messages by number.
 	Base int
 
+	told *told // what it was told of the memory; nil: nothing yet
+
 	used llm.Usage // by answers since it was last saved
 	paid float64   // for them
 
 	saved int     // the number up to which messages are kept
 	costs []int   // estimated tokens of each message
 	scale float64 // how many tokens the model counts for one that was estimated; zero: not known
+}
+
+// A told is what the agent of a conversation was told of the memory.
+type told struct {
+	agent  string
+	memory string
+	at     time.Time
+}
+
+// cachedFor is how long providers remember the beginning of a request, as a rule.
+const cachedFor = time.Hour
+
+// System returns what the model is told first in a conversation. The memory in
+// it is that of when it was told first: what is remembered meanwhile stands in
+// the conversation, and requests go on to begin alike, so that the provider
+// need not read them anew. It is told as it is then to another agent, after
+// messages were summarized or left out, and when the user speaks an hour later.
+func (a *Agent) System(ctx context.Context, c *Conversation, b *Brain) (string, error) {
+	if a.Prompt == nil {
+		return "", nil
+	}
+	from := a.From
+	from.Session = c.ID
+	p, err := a.Prompt(ctx, from, b)
+	if err != nil {
+		return "", fmt.Errorf("the prompt cannot be made: %w", err)
+	}
+	if c.told == nil || c.told.agent != from.Agent {
+		c.told = &told{from.Agent, p.Memory, time.Now()}
+	}
+	p.Memory = c.told.memory
+	return p.String(), nil
 }
 
 // add appends a message.

@@ -97,6 +97,9 @@ func (r *run) all(ctx context.Context, said llm.Message) (Reason, string) {
 		return Failed, "the agent has no brain"
 	}
 	r.c.mend()
+	if t := r.c.told; t != nil && time.Since(t.at) > cachedFor {
+		r.c.told = nil
+	}
 	if len(said.Content) > 0 {
 		r.c.add(said)
 	}

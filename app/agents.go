@@ -36,14 +36,8 @@ func (a *App) Agent(ctx context.Context, id, user string) (*agent.Agent, error) 
 		return nil, err
 	}
 	ag := &agent.Agent{
-		From: tool.Origin{App: a.Config.App.ID, Agent: d.ID, User: user, Kind: tool.KindModel},
-		Prompt: func(ctx context.Context, from tool.Origin, b *agent.Brain) (string, error) {
-			p, err := a.Prompt(ctx, from, b)
-			if err != nil {
-				return "", err
-			}
-			return p.String(), nil
-		},
+		From:    tool.Origin{App: a.Config.App.ID, Agent: d.ID, User: user, Kind: tool.KindModel},
+		Prompt:  a.Prompt,
 		Show:    func(from tool.Origin, b *agent.Brain) []inject.Item { return a.shown(from, b).Items },
 		Offered: a.offered,
 		Do:      a.CallAll,
@@ -90,7 +84,8 @@ func (a *App) Agent(ctx context.Context, id, user string) (*agent.Agent, error) 
 	}
 	book := a.Conversations()
 	ag.Save = func(ctx context.Context, c *agent.Conversation) error {
-		return book.Save(ctx, c, agent.Kept{App: a.Config.App.ID, Agent: d.ID, User: user, Above: predecessors(ag.From)})
+		return book.Save(ctx, c, agent.Kept{App: a.Config.App.ID, Agent: d.ID, User: user, Above: predecessors(ag.From),
+			Active: a.active.of(c.ID, a.Config.Runtime.MaxActiveTools).Names()})
 	}
 	return ag, nil
 }

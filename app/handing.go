@@ -116,9 +116,31 @@ func (a *App) switchAgent(ctx context.Context, c *tool.Call, id string) error {
 	return nil
 }
 
-// Resume returns the agent that had a conversation last, ready to go on with
+// TakeUp returns a conversation that was kept, which the beginning of its id
+// may name, and the agent that is to go on with it: the one of the id that is
+// given, or, bound as it was then, the one that had it last. The tools that
+// were in sight are in sight again.
+func (a *App) TakeUp(ctx context.Context, session, id string, mine func(agent.Kept) bool) (*agent.Agent, *agent.Conversation, error) {
+	conv, kept, err := a.Conversations().Load(ctx, session, mine)
+	if err != nil {
+		return nil, nil, err
+	}
+	act := a.active.of(conv.ID, a.Config.Runtime.MaxActiveTools)
+	for _, name := range kept.Active {
+		act.Use(name)
+	}
+	var ag *agent.Agent
+	if id == "" {
+		ag, err = a.resume(ctx, kept)
+	} else {
+		ag, err = a.Agent(ctx, id, kept.User)
+	}
+	return ag, conv, err
+}
+
+// resume returns the agent that had a conversation last, ready to go on with
 // it, bound as it was then.
-func (a *App) Resume(ctx context.Context, k agent.Kept) (*agent.Agent, error) {
+func (a *App) resume(ctx context.Context, k agent.Kept) (*agent.Agent, error) {
 	ag, err := a.Agent(ctx, k.Agent, k.User)
 	if err != nil {
 		return nil, err

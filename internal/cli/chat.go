@@ -345,7 +345,7 @@ func (t *chat) command(ctx context.Context, text string) (end bool) {
 			fmt.Fprintf(t.out, "%s  %s\n", cleanText(dotted(it.Name)), t.style(t.out).dim(firstLine(it.Description)))
 		}
 	case "prompt":
-		p, err := t.agent.Prompt(ctx, t.from(), &t.agent.Brains[0])
+		p, err := t.agent.System(ctx, t.conv, &t.agent.Brains[0])
 		fmt.Fprintln(t.out, orError(p, err))
 	case "session":
 		fmt.Fprintf(t.out, "%s, %d messages; helve chat %s --resume %s takes it up again\n", t.conv.ID, t.conv.Base+len(t.conv.Messages), t.appName(), t.conv.ID)

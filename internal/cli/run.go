@@ -161,6 +161,9 @@ func (c *cli) run(ctx context.Context, r running, task string) (err error) {
 	from.Session = conv.ID
 	a.Said(from, task)
 	printed.begin(conv.ID)
+	if c.json {
+		printed.print(c.out, shownEvent{Type: "session", Session: conv.ID})
+	}
 	out := c.follow(&printed, ag.Run(ctx, conv, llm.Said(llm.User, task)))
 	if !c.json {
 		c.sayOutcome(out, conv.ID)
@@ -204,15 +207,10 @@ func (c *cli) agentFor(ctx context.Context, a *app.App, r running) (*agent.Agent
 		}
 		r.session = all[0].ID
 	}
-	conv, kept, err := book.Load(ctx, r.session, mine)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w; helve sessions lists them", err)
+	ag, conv, err := a.TakeUp(ctx, r.session, r.agent, mine)
+	if err != nil && conv == nil {
+		err = fmt.Errorf("%w; helve sessions lists them", err)
 	}
-	if r.agent == "" {
-		ag, err := a.Resume(ctx, kept)
-		return ag, conv, err
-	}
-	ag, err := a.Agent(ctx, r.agent, user)
 	return ag, conv, err
 }
 
@@ -243,6 +241,7 @@ type shownEvent struct {
 	Stage    string          `json:"stage,omitempty"`
 	Result   *shownResult    `json:"result,omitempty"`
 	Agent    string          `json:"agent,omitempty"`
+	Session  string          `json:"session,omitempty"`
 	Usage    *llm.Usage      `json:"usage,omitempty"`
 	Outcome  *agent.Outcome  `json:"outcome,omitempty"`
 	Of       *shownAgent     `json:"of,omitempty"`

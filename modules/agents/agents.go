@@ -162,7 +162,7 @@ const plans = store.Bucket[[]item]("plans")
 func planKey(from tool.Origin) string { return from.User + "/" + from.Session }
 
 func (a *agents) todo() *tool.Tool {
-	d := def("agents.plan", "Set your plan for this session, in place of the last one; you are told it from now on.", "todo_write", "TodoWrite", "update_todo_list", "update_plan", "plan")
+	d := def("agents.plan", "Set your plan for this session, in place of the last one. It outlasts the conversation being made shorter.", "todo_write", "TodoWrite", "update_todo_list", "update_plan", "plan")
 	d.Input = schema.Must(`{"type":"object","properties":{"items":{"type":"array","maxItems":50,"items":{"type":"object","properties":{
 		"text":{"type":"string","minLength":1,"maxLength":300},"status":{"enum":["open","doing","done"]}},"required":["text"],"additionalProperties":false}}},
 		"required":["items"],"additionalProperties":false}`)
