@@ -69,6 +69,9 @@ func (e *env) functionName() bool {
 	}
 	tag := e.s[e.pos+len("<function") : i]
 	name := strings.TrimSpace(strings.TrimPrefix(tag, "="))
+	if bare, ok := e.offered(unquoted(name)); ok && e.tools != nil {
+		name = bare
+	}
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(tag), "name="); ok {
 		name = unquoted(rest)
 	}
@@ -138,6 +141,9 @@ func (e *env) functionParam() bool {
 			p.name = unquoted(attr)
 		} else {
 			p.name = strings.TrimSpace(strings.TrimPrefix(rest, "="))
+			if known := e.paramsOf(e.name); known != nil && known.types[p.name] == 0 && known.types[unquoted(p.name)] != 0 {
+				p.name = unquoted(p.name)
+			}
 		}
 	} else if !nameLike(tag) || tag[0] == '/' {
 		e.to(i+1, functionBody)

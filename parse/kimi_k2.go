@@ -106,8 +106,10 @@ func (e *env) kimiCall(body string, n int) verdict {
 		c.name = strings.TrimPrefix(name, "functions.")
 	case !numbered && digitsOnly(id):
 		c.name = e.byArguments(args)
-	case !numbered && e.tools != nil && !strings.Contains(id, "."):
-		c.name = id
+	case !numbered && e.tools != nil:
+		if name, ok := e.offered(id); ok || !strings.Contains(id, ".") {
+			c.name = name
+		}
 	}
 	if c.name == "" {
 		e.note("the call id %q does not have the form functions.NAME:INDEX: the call was left as text", id)

@@ -132,6 +132,14 @@ func TestRepair(t *testing.T) {
 		`{"a": 1 "b": 2}`:                    `{"a":1,"b":2}`,
 		"```json\n{\"a\": 1}\n```":           `{"a":1}`,
 		`{"a": NaN, "b": [-Infinity, .5]}`:   `{"a":null,"b":[null,0.5]}`,
+		`{"a": 1,, "b": [1,, 2]}`:            `{"a":1,"b":[1,2]}`,
+		"{\"a\": 1, # one\n \"b\": 2}":       `{"a":1,"b":2}`,
+		// What is right stays as it is where something else is mended.
+		`{"a": "if x { return \"y\"; }", b: 'c'}`:              `{"a":"if x { return \"y\"; }","b":"c"}`,
+		`{"a": "He said \"no\".\n\\d\u00e9\/", "b": {"c": "d"`: `{"a":"He said \"no\".\n\\dé/","b":{"c":"d"}}`,
+		"{\"a\": \"run \\\n -v\"}":                             `{"a":"run \\\n -v"}`,
+		"{\"a\": \"run \\\n -v\", b: 1}":                       `{"a":"run \\\n -v","b":1}`,
+		`{\"a\": \"b\"}`:                                       `{"a":"b"}`,
 	} {
 		if got, ok := repair(in); !ok || !sameValue(decoded([]byte(want)), decoded([]byte(got))) {
 			t.Errorf("%q is repaired to %v %q, want %s", in, ok, got, want)

@@ -33,6 +33,10 @@ func (p *python) space() {
 			p.i++
 		} else if p.s[p.i] == '\\' && p.i+1 < len(p.s) && p.s[p.i+1] == '\n' {
 			p.i += 2
+		} else if p.s[p.i] == '#' {
+			for p.i < len(p.s) && p.s[p.i] != '\n' {
+				p.i++
+			}
 		} else {
 			return
 		}
@@ -144,7 +148,7 @@ func (p *python) list(b []byte, end byte, depth int) ([]byte, error) {
 		if b, err = p.value(b, depth+1); err != nil {
 			return nil, err
 		}
-		if !p.eat(',') && !p.peek(end) {
+		if !p.commas() && !p.peek(end) {
 			return nil, errLiteral
 		}
 	}
@@ -153,6 +157,15 @@ func (p *python) list(b []byte, end byte, depth int) ([]byte, error) {
 func (p *python) peek(c byte) bool {
 	p.space()
 	return p.i < len(p.s) && p.s[p.i] == c
+}
+
+// commas reads one, and others by mistake.
+func (p *python) commas() bool {
+	n := 0
+	for p.eat(',') {
+		n++
+	}
+	return n > 0
 }
 
 func (p *python) object(b []byte, depth int) ([]byte, error) {
@@ -179,7 +192,7 @@ func (p *python) object(b []byte, depth int) ([]byte, error) {
 		if b, err = p.value(b, depth+1); err != nil {
 			return nil, err
 		}
-		if !p.eat(',') && !p.peek('}') {
+		if !p.commas() && !p.peek('}') {
 			return nil, errLiteral
 		}
 	}

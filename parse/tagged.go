@@ -21,7 +21,11 @@ func readJSONBody(e *env, body string) { e.jsonCalls(body) }
 // tagged reads a body up to the closing tag, which may be missing before the
 // next opening tag, or at the end of the text if the body is complete.
 func (e *env) tagged(open, close string, read func(e *env, body string)) verdict {
-	start := len(open)
+	return e.taggedFrom(len(open), open, close, read)
+}
+
+// taggedFrom is tagged for a body that begins at start.
+func (e *env) taggedFrom(start int, open, close string, read func(e *env, body string)) verdict {
 	first := e.skip(start)
 	if first == len(e.s) && !e.eof {
 		return more

@@ -23,9 +23,27 @@ func readToolCall(e *env) verdict {
 		return e.tagged(toolCallOpen, toolCallClose, readJSONBody)
 	case c == '<':
 		return e.toolCallElement(first)
+	case c == '`':
+		return e.fencedToolCall(first)
 	}
 	return e.argPairs(len(toolCallOpen))
 }
+
+// fencedToolCall reads a <tool_call> whose JSON stands in a fenced block.
+func (e *env) fencedToolCall(first int) verdict {
+	nl := strings.IndexByte(e.s[first:], '\n')
+	switch fence, wait := e.at(first, fenceMark); {
+	case wait || fence && nl < 0 && !e.eof && len(e.s)-first < 100:
+		return more
+	case !fence || nl < 0:
+		return e.argPairs(len(toolCallOpen))
+	}
+	return e.taggedFrom(first+nl+1, toolCallOpen, toolCallClose, func(e *env, body string) {
+		readJSONBody(e, strings.TrimSuffix(strings.TrimSpace(body), fenceMark))
+	})
+}
+
+const fenceMark = "```"
 
 // toolCallElement reads a <tool_call> in which an element comes first.
 func (e *env) toolCallElement(first int) verdict {
