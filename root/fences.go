@@ -29,13 +29,14 @@ func (r *Root) Fences(ctx context.Context, most int) (Fenced, error) {
 	add := func(list *[]string, rel string) error {
 		*list = append(*list, r.abs(rel))
 		if len(f.Hidden)+len(f.Kept) > most {
-			return fmt.Errorf("more than %d files and folders are ignored or protected one by one; name folders rather than files in %s and %s", most, IgnoreFile, ProtectFile)
+			return fmt.Errorf("more than %d files and folders are ignored or protected one by one, the hard links of such files included; name folders rather than files in %s and %s", most, IgnoreFile, ProtectFile)
 		}
 		if strings.Contains(rel, "/") && rules.placed(rel) {
 			f.Placed = append(f.Placed, r.abs(rel))
 		}
 		return nil
 	}
+	twin := func(string, fs.FileMode) (hidden, kept bool) { return false, false }
 	visit := func(rel string, mode fs.FileMode) (err error) {
 		switch base := path.Base(rel); {
 		case mode&fs.ModeSymlink != 0:
@@ -47,6 +48,12 @@ func (r *Root) Fences(ctx context.Context, most int) (Fenced, error) {
 		case rules.guarded(rel, mode.IsDir()) != "":
 			err = add(&f.Kept, rel)
 		default:
+			switch hidden, kept := twin(rel, mode); {
+			case hidden:
+				return add(&f.Hidden, rel)
+			case kept:
+				return add(&f.Kept, rel)
+			}
 			return nil
 		}
 		if err == nil && mode.IsDir() {
@@ -54,19 +61,21 @@ func (r *Root) Fences(ctx context.Context, most int) (Fenced, error) {
 		}
 		return err
 	}
-	if len(rules.ignore.patterns)+len(rules.protect.patterns) > 0 {
+	if rules.ruled() {
+		var err error
+		if twin, err = r.twinFences(rules); err != nil {
+			return f, err
+		}
 		v := visitor{root: r, ctx: ctx, opts: WalkOptions{Limit: DefaultWalkLimit}, visit: func(e Entry) error {
 			if e.Err != nil {
 				return add(&f.Hidden, e.Rel) // what cannot be looked through may hold anything
 			}
 			return visit(e.Rel, e.Mode)
 		}}
-		err := v.start("")
+		err = v.start("")
 		return f, err
 	}
-	places := slices.Concat([]string{gitDir, StateDir, IgnoreFile, ProtectFile}, rules.blocks, rules.protected)
-	slices.Sort(places)
-	for _, rel := range slices.Compact(places) {
+	for _, rel := range rules.always() {
 		if rel == "." {
 			return f, fmt.Errorf("the root itself is blocked or protected")
 		}

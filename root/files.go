@@ -63,14 +63,15 @@ func (r *Root) openDir(rel string) (*dir, error) {
 	return d, nil
 }
 
-// openFile opens the file rel, where it was judged. Truncation waits until that is certain.
-func (r *Root) openFile(rel string, flag int, perm fs.FileMode) (*os.File, error) {
+// openFile opens the file rel for an access, where it was judged, if no other name of it forbids that. Truncation waits
+// until all of it is certain.
+func (r *Root) openFile(rel string, access Access, flag int, perm fs.FileMode) (*os.File, error) {
 	d, err := r.openDir(parent(rel))
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	f, err := d.open(path.Base(rel), flag&^os.O_TRUNC, perm)
+	f, st, err := d.open(path.Base(rel), flag&^os.O_TRUNC, perm)
 	if err != nil {
 		var refused *Error
 		if errors.As(err, &refused) {
@@ -81,7 +82,9 @@ func (r *Root) openFile(rel string, flag int, perm fs.FileMode) (*os.File, error
 		}
 		return nil, err
 	}
-	err = r.verifyFile(f, rel)
+	if err = r.verifyFile(f, rel); err == nil {
+		err = r.judgeTwins(rel, st, access)
+	}
 	if err == nil && flag&os.O_TRUNC != 0 {
 		err = f.Truncate(0)
 	}
@@ -109,7 +112,7 @@ func (r *Root) OpenFile(p Path, flag int, perm fs.FileMode) (*os.File, error) {
 	if rel == "" || p.Mode.IsDir() {
 		return nil, refuse(p.Rel, Invalid, "it is a folder; name a file")
 	}
-	return r.openFile(rel, flag, perm)
+	return r.openFile(rel, access, flag, perm)
 }
 
 // ReadFile returns the whole content of a file of at most max bytes; it fails for a larger one. Zero or less is 64 MiB.
@@ -273,7 +276,7 @@ func newTemp(d *dir, perm fs.FileMode, fill func(*os.File) error) (string, error
 	var random [8]byte
 	rand.Read(random[:])
 	name := tempPrefix + hex.EncodeToString(random[:])
-	f, err := d.open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	f, _, err := d.open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return "", err
 	}

@@ -40,6 +40,9 @@ func (r *Root) Resolve(name string, access Access) (Path, error) {
 	if err := w.judge(access); err != nil {
 		return Path{}, err
 	}
+	if err := r.judgeTwins(name, w.st, access); err != nil {
+		return Path{}, err
+	}
 	if access == ToDelete {
 		if err := r.judgeTree(name, w.rel, w.st.mode); err != nil {
 			return Path{}, err

@@ -19,10 +19,13 @@ type Root struct {
 	proc   bool // the path of a descriptor can be asked for, and that of base is dir
 
 	rules atomic.Pointer[rules]
+	twins atomic.Pointer[twins]
 
 	mu       sync.Mutex // guards blocks and protects, and is held while rules are read
 	blocks   []string
 	protects []string
+
+	walking sync.Mutex // held while twins are looked for
 }
 
 // Access is what a caller is about to do with a path. There is no zero Access: an unstated one is refused.

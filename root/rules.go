@@ -115,7 +115,7 @@ func (r *Root) readRules(name string) (string, stamp, error) {
 	if st.size > maxRules {
 		return "", stamp{}, fmt.Errorf("%s: is larger than %d bytes; shorten it", name, maxRules)
 	}
-	f, err := r.openFile(name, os.O_RDONLY, 0)
+	f, err := r.openFile(name, ToList, os.O_RDONLY, 0)
 	if err != nil {
 		return "", stamp{}, fmt.Errorf("%s: %w", name, err)
 	}

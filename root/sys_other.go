@@ -19,9 +19,12 @@ type stat struct {
 	size         int64
 	mtime, ctime int64 // nanoseconds since 1970
 	dev, ino     uint64
+	links        uint64 // zero: how many names a file has is not asked here
 	known        bool
 	info         fs.FileInfo
 }
+
+func (s stat) id() fileID { return fileID{s.dev, s.ino} }
 
 func (s stat) same(t stat) bool { return s.known && t.known && os.SameFile(s.info, t.info) }
 
@@ -58,20 +61,20 @@ func (d *dir) lstat(name string) (stat, error) {
 func (d *dir) readlink(name string) (string, error) { return d.root.Readlink(name) }
 
 // open opens one entry and refuses it when it is a link, or not the file that stands there.
-func (d *dir) open(name string, flag int, perm fs.FileMode) (*os.File, error) {
+func (d *dir) open(name string, flag int, perm fs.FileMode) (*os.File, stat, error) {
 	before, err := d.root.Lstat(name)
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || flag&os.O_CREATE == 0) {
-		return nil, err
+		return nil, stat{}, err
 	}
 	if err == nil && before.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("is a folder")}
+		return nil, stat{}, &fs.PathError{Op: "open", Path: name, Err: errors.New("is a folder")}
 	}
 	if err == nil && !before.Mode().IsRegular() {
-		return nil, refuse(name, Special, "it is %s; only files and folders can be used", kind(before.Mode()))
+		return nil, stat{}, refuse(name, Special, "it is %s; only files and folders can be used", kind(before.Mode()))
 	}
 	f, err := d.root.OpenFile(name, flag, perm)
 	if err != nil {
-		return nil, err
+		return nil, stat{}, err
 	}
 	info, err := f.Stat()
 	if err == nil {
@@ -82,9 +85,9 @@ func (d *dir) open(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, stat{}, err
 	}
-	return f, nil
+	return f, statOf(info), nil
 }
 
 // child opens a folder in this one and refuses it when it is a link.

@@ -19,8 +19,11 @@ type stat struct {
 	mtime, ctime int64 // nanoseconds since 1970
 	dev, ino     uint64
 	uid, gid     uint32
-	known        bool // all of it was asked for, not the mode alone
+	links        uint64 // how many names it has
+	known        bool   // all of it was asked for, not the mode alone
 }
+
+func (s stat) id() fileID { return fileID{s.dev, s.ino} }
 
 func (s stat) same(t stat) bool { return s.known && t.known && s.dev == t.dev && s.ino == t.ino }
 
@@ -106,7 +109,7 @@ func (d *dir) lstat(name string) (stat, error) {
 func statOf(st *unix.Stat_t) stat {
 	return stat{
 		mode: modeOf(uint32(st.Mode)), size: st.Size, mtime: mtime(st), ctime: ctime(st),
-		dev: uint64(st.Dev), ino: uint64(st.Ino), uid: st.Uid, gid: st.Gid, known: true,
+		dev: uint64(st.Dev), ino: uint64(st.Ino), uid: st.Uid, gid: st.Gid, links: uint64(st.Nlink), known: true,
 	}
 }
 
@@ -152,32 +155,32 @@ func (d *dir) readlink(name string) (target string, err error) {
 }
 
 // open opens one entry and follows no link. It does not wait for the other end of a pipe.
-func (d *dir) open(name string, flag int, perm fs.FileMode) (f *os.File, err error) {
+func (d *dir) open(name string, flag int, perm fs.FileMode) (*os.File, stat, error) {
 	fd := -1
-	err = d.with("open", name, func(at int) (err error) {
+	err := d.with("open", name, func(at int) (err error) {
 		fd, err = unix.Openat(at, name, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, uint32(perm.Perm()))
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, stat{}, err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
-		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
+		return nil, stat{}, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
 	if mode := modeOf(uint32(st.Mode)); !mode.IsRegular() {
 		unix.Close(fd)
 		if mode.IsDir() {
-			return nil, &fs.PathError{Op: "open", Path: name, Err: unix.EISDIR}
+			return nil, stat{}, &fs.PathError{Op: "open", Path: name, Err: unix.EISDIR}
 		}
-		return nil, refuse(name, Special, "it is %s; only files and folders can be used", kind(mode))
+		return nil, stat{}, refuse(name, Special, "it is %s; only files and folders can be used", kind(mode))
 	}
 	if err := unix.SetNonblock(fd, false); err != nil {
 		unix.Close(fd)
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		return nil, stat{}, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return os.NewFile(uintptr(fd), d.path+"/"+name), nil
+	return os.NewFile(uintptr(fd), d.path+"/"+name), statOf(&st), nil
 }
 
 // child opens a folder in this one and follows no link.

@@ -54,6 +54,8 @@ func refusedCalls() []refused {
 		{"filesystem.write", "permission_denied", object{"path": "../made", "content": "x"}, false, true},               // outside
 		{"filesystem.read", "ignored_path", object{"path": "dark/secret.txt"}, false, false},                            // ignored
 		{"filesystem.read", "ignored_path", object{"path": "link/secret.txt"}, false, true},                             // by a link
+		{"filesystem.read", "ignored_path", object{"path": "free/twin"}, false, true},                                   // by a hard link
+		{"filesystem.write", "ignored_path", object{"path": "free/held", "content": "x"}, false, true},                  // protected, by a hard link
 		{"filesystem.read", "ignored_path", object{"path": ".git/config"}, false, true},                                 // always ignored
 		{"filesystem.read", "ignored_path", object{"path": ".helve/helve.db"}, false, true},                             // the state
 		{"filesystem.read", "permission_denied", object{"path": "out/passwd"}, false, false},                            // outside, by a link
@@ -215,6 +217,8 @@ func guardedFolder(t testing.TB) string {
 		".helveignore", "dark/\n/deep/dark\n", ".helveprotect", "free/kept/\n")
 	link(t, dir, "dark", "link")
 	link(t, dir, "/etc", "out")
+	hardLink(t, dir, "dark/secret.txt", "free/twin")
+	hardLink(t, dir, "free/kept/x", "free/held")
 	write(t, filepath.Join(dir, "app.yaml"), guarded(t))
 	return dir
 }

@@ -261,6 +261,13 @@ func exists(file string) bool {
 	return err == nil
 }
 
+func hardLink(t testing.TB, dir, old, name string) {
+	t.Helper()
+	if err := os.Link(filepath.Join(dir, old), filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func link(t testing.TB, dir, to, name string) {
 	t.Helper()
 	if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {

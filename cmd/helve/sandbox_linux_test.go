@@ -143,16 +143,18 @@ func (m machine) shell(t testing.TB, dir, cmd string) string {
 // What is granted everything by the policy is held by the sandbox.
 func TestCommandsAreConfined(t *testing.T) {
 	eachMachine(t, func(t *testing.T, m machine) {
-		dir := folder(t, "app.yaml", unasked("require"), "dark/key", "s3cret", "kept/a", "as it was", ".helveignore", "dark/\n", ".helveprotect", "kept/\n", ".git/config", "as it was", "sub/a", "mine\n")
+		dir := folder(t, "app.yaml", unasked("require"), "dark/key", "s3cret", "kept/a", "as it was", ".helveignore", "dark/\n", ".helveprotect", "kept/\n", ".git/config", "as it was", "sub/a", "mine\n", "pairs/x", "")
 		outside := folder(t, "secret", "s3cret")
-		out := m.shell(t, dir, fmt.Sprintf(`cat dark/key %[1]s/secret .helve/helve.db /etc/shadow ~root/.bashrc; cat sub/a; echo new > sub/new; echo end`, outside))
+		hardLink(t, dir, "dark/key", "pairs/twin")
+		hardLink(t, dir, "kept/a", "pairs/held")
+		out := m.shell(t, dir, fmt.Sprintf(`cat dark/key pairs/twin %[1]s/secret .helve/helve.db /etc/shadow ~root/.bashrc; cat sub/a; echo new > sub/new; echo end`, outside))
 		if strings.Contains(out, "s3cret") || strings.Contains(out, "SQLite") || strings.Contains(out, "root:") || !strings.Contains(out, "mine\nend\n") {
 			t.Errorf("reading: %s", out)
 		}
 		if read(t, filepath.Join(dir, "sub", "new")) != "new\n" {
 			t.Error("what is granted was not written")
 		}
-		out = m.shell(t, dir, fmt.Sprintf(`for f in app.yaml kept/a .helveignore .helveprotect .git/config .git/hooks.sh .helve/x %s/made /etc/made /usr/made; do echo x > $f; rm -f $f; mv $f other; done; mv .helve h; mv .git g; rm -rf .helve .git; echo end`, outside))
+		out = m.shell(t, dir, fmt.Sprintf(`for f in app.yaml kept/a pairs/held .helveignore .helveprotect .git/config .git/hooks.sh .helve/x %s/made /etc/made /usr/made; do echo x > $f; rm -f $f; mv $f other; done; mv .helve h; mv .git g; rm -rf .helve .git; echo end`, outside))
 		for file, want := range map[string]string{"app.yaml": unasked("require"), "kept/a": "as it was", ".helveignore": "dark/\n", ".helveprotect": "kept/\n", ".git/config": "as it was", "dark/key": "s3cret"} {
 			if got := read(t, filepath.Join(dir, file)); got != want {
 				t.Errorf("%s is now %q: %s", file, got, out)
