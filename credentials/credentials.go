@@ -55,7 +55,8 @@ type Options struct {
 // A Store keeps secrets. Several processes may use the same one at once; it is
 // safe for concurrent use.
 type Store struct {
-	o Options
+	o       Options
+	refused refusal
 }
 
 // New returns the store. Nothing is read or made before it is used.

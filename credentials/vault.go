@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"filippo.io/age"
@@ -41,17 +43,17 @@ func (s *Store) vault(create bool) (*vault, error) {
 	case backend == File:
 		return fileVault(dir, create)
 	case backend == Keyring:
-		return ringVault(ring, create)
+		return s.ringVault(ring, create)
 	case backend != Auto && backend != "":
 		return nil, fmt.Errorf("%q is no place for secrets: want auto, keyring or file", backend)
 	case exists(own) || exists(filepath.Join(dir, keyFile)):
 		return fileVault(dir, create)
 	case exists(ring):
-		return ringVault(ring, create)
+		return s.ringVault(ring, create)
 	case !create:
 		return nil, nil
 	}
-	if v, err := ringVault(ring, true); err == nil {
+	if v, err := s.ringVault(ring, true); err == nil {
 		return v, nil
 	}
 	return fileVault(dir, true)
@@ -105,11 +107,12 @@ const (
 	ringService = "helve"
 	ringUser    = "credentials key"
 	ringTime    = 20 * time.Second // for a keyring to answer: it may ask its user for a password
+	ringPause   = 30 * time.Second // before one that failed is asked again
 )
 
 // ringVault is for a key in the keyring.
-func ringVault(file string, create bool) (*vault, error) {
-	text, err := ask(func() (string, error) { return keyring.Get(ringService, ringUser) })
+func (s *Store) ringVault(file string, create bool) (*vault, error) {
+	text, err := s.ask(func() (string, error) { return keyring.Get(ringService, ringUser) })
 	switch {
 	case err == nil:
 		key, err := parseKey([]byte(text))
@@ -118,7 +121,7 @@ func ringVault(file string, create bool) (*vault, error) {
 		}
 		return &vault{file, key, "the system's keyring"}, nil
 	case !errors.Is(err, keyring.ErrNotFound):
-		return nil, fmt.Errorf("the system's keyring does not answer (%w); security.credentials: file keeps secrets without one", err)
+		return nil, err
 	case exists(file):
 		return nil, fmt.Errorf("the key of %s is not in the system's keyring any more: restore it there, or move the file away and set the secrets again", file)
 	case !create:
@@ -128,16 +131,50 @@ func ringVault(file string, create bool) (*vault, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = ask(func() (string, error) { return "", keyring.Set(ringService, ringUser, key.String()) }); err != nil {
-		return nil, fmt.Errorf("the system's keyring does not take the key (%w); security.credentials: file keeps secrets without it", err)
+	if _, err = s.ask(func() (string, error) { return "", keyring.Set(ringService, ringUser, key.String()) }); err != nil {
+		return nil, err
 	}
 	return &vault{file, key, "the system's keyring"}, nil
 }
 
-// ask asks the keyring. One that does not answer in time has no answer; the
-// goroutine that still waits for it ends with the process.
-func ask(fn func() (string, error)) (string, error) {
-	if runtime.GOOS == "linux" && os.Getenv("DBUS_SESSION_BUS_ADDRESS") == "" {
+// ErrKeyring is the error of a keyring that gives no answer: there is none, or
+// it is locked and its user did not unlock it. That may change at any time.
+var ErrKeyring = errors.New("the system's keyring does not answer")
+
+// A refusal is how the keyring failed last. For a while it is the answer to
+// all that ask, since each question may show the user a dialog.
+type refusal struct {
+	mu    sync.Mutex
+	err   error
+	until time.Time
+}
+
+// ask asks the keyring, one question at a time. The error is ErrKeyring, or
+// that of a key which is not there.
+func (s *Store) ask(fn func() (string, error)) (string, error) {
+	r := &s.refused
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().Before(r.until) {
+		return "", r.err
+	}
+	text, err := answer(fn)
+	if err == nil || errors.Is(err, keyring.ErrNotFound) {
+		return text, err
+	}
+	why := err.Error()
+	if strings.HasPrefix(why, "failed to unlock") {
+		why = "it is locked, and was not unlocked"
+	}
+	r.err = fmt.Errorf("%w (%s); security.credentials: file keeps secrets without one", ErrKeyring, why)
+	r.until = time.Now().Add(ringPause)
+	return "", r.err
+}
+
+// answer returns what the keyring answers. One that does not in time has no
+// answer; the goroutine that still waits for it ends with the process.
+func answer(fn func() (string, error)) (string, error) {
+	if runtime.GOOS == "linux" && !hasBus() {
 		return "", errors.New("there is no session bus: DBUS_SESSION_BUS_ADDRESS is not set")
 	}
 	type answer struct {
@@ -146,6 +183,11 @@ func ask(fn func() (string, error)) (string, error) {
 	}
 	got := make(chan answer, 1)
 	go func() {
+		defer func() {
+			if recover() != nil { // the library panics if the bus ends while the user is asked
+				got <- answer{err: errors.New("it went away")}
+			}
+		}()
 		text, err := fn()
 		got <- answer{text, err}
 	}()
@@ -155,6 +197,17 @@ func ask(fn func() (string, error)) (string, error) {
 	case <-time.After(ringTime):
 		return "", fmt.Errorf("no answer within %s", ringTime)
 	}
+}
+
+// hasBus reports whether there is a session bus: one that the environment
+// names, or that of systemd, for clients that start helve mcp without their
+// environment. Without either the library would start a bus, and leave it.
+func hasBus() bool {
+	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
+		return address != "autolaunch:"
+	}
+	info, err := os.Stat(fmt.Sprintf("/run/user/%d/bus", os.Getuid()))
+	return err == nil && info.Mode().Type() == fs.ModeSocket
 }
 
 // open returns what is sealed.

@@ -96,12 +96,13 @@ func (a *account) close() {
 	a.identity.close()
 }
 
-// current reads the grant if it has changed since. The caller holds a.mu.
+// current reads the grant if it has changed since, or if the keyring kept it
+// from being read. The caller holds a.mu.
 func (a *account) current() *grant {
 	if a.store == nil {
 		return &grant{Server: a.address}
 	}
-	if stamp := a.store.Stamp(); !a.read || stamp != a.stamp {
+	if stamp := a.store.Stamp(); !a.read || stamp != a.stamp || errors.Is(a.broken, credentials.ErrKeyring) {
 		a.stamp, a.read = stamp, true
 		a.grant, a.broken = a.load()
 		a.adopt(a.grant)

@@ -28,7 +28,7 @@ Then: helve %s. Without any model, helve %s --demo runs a scripted demonstration
 // brainAtHand returns a brain that would answer here, or an example of one, and
 // what is to be done before.
 func (c *cli) brainAtHand(ctx context.Context) (brain, before string) {
-	secret := secrets(credentialStore(app.Default()))
+	secret := secrets(c.credentialStore(app.Default()))
 	for _, p := range provider.Providers() {
 		if key, err := secret(p.KeyEnv); p.KeyEnv != "" && err == nil && key != "" {
 			return fmt.Sprintf("{provider: %s, model: %s}   # there is a key: %s", p.Name, exampleModel(p.Name), p.KeyEnv), ""

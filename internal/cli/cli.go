@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer stop()
 	settled, ended := hasty()
 	defer ended()
-	c := &cli{in: stdin, out: stdout, err: stderr, settled: settled}
+	c := &cli{in: stdin, out: stdout, err: stderr, settled: settled, stores: &sync.Map{}}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -124,10 +125,11 @@ type cli struct {
 
 	appFile, root_, state, store string
 	json, verbose                bool
-	conceal                      string   // the operator's token: no call shows it
-	blocked                      []string // what no call may touch, beside the state folder
-	protected                    []string // what no call may write, beside the app's own files
-	profile                      string   // to which MCP clients are bound; "": to none
+	conceal                      string    // the operator's token: no call shows it
+	blocked                      []string  // what no call may touch, beside the state folder
+	protected                    []string  // what no call may write, beside the app's own files
+	stores                       *sync.Map // by credentials.Options: *credentials.Store
+	profile                      string    // to which MCP clients are bound; "": to none
 
 	demo     bool            // the app is the demonstration that the binary carries
 	heard    func(app.Heard) // told of agents that calls set to work; nil: nobody is

@@ -37,7 +37,7 @@ func (c *cli) loginCopilot(ctx context.Context, cfg *app.Config, timeout time.Du
 	if _, err := tokens.Get(ctx); err != nil {
 		return fmt.Errorf("copilot: %w", err)
 	}
-	if err := credentialStore(cfg).Set(copilot.Kept, token); err != nil {
+	if err := c.credentialStore(cfg).Set(copilot.Kept, token); err != nil {
 		return err
 	}
 	if c.json {
@@ -49,7 +49,7 @@ func (c *cli) loginCopilot(ctx context.Context, cfg *app.Config, timeout time.Du
 
 // logoutCopilot forgets the login to GitHub Copilot.
 func (c *cli) logoutCopilot(cfg *app.Config) error {
-	kept := credentialStore(cfg)
+	kept := c.credentialStore(cfg)
 	_, err := kept.Get(copilot.Kept)
 	was := err == nil
 	if was {

@@ -92,7 +92,7 @@ func (c *cli) diagnose(ctx context.Context) []finding {
 	for _, f := range a.Failures() {
 		found = append(found, failure("module "+f.Module, "the other modules serve", errors.New(f.Error)))
 	}
-	found = append(found, checkSearch(ctx, a), checkStore(ctx, a), checkAudit(a), checkCredentials(a.Config), checkModels(ctx, a.Config))
+	found = append(found, checkSearch(ctx, a), checkStore(ctx, a), checkAudit(a), c.checkCredentials(a.Config), c.checkModels(ctx, a.Config))
 	found = append(found, c.checkTelemetry())
 	return append(found, checkUpstreams(ctx, a)...)
 }
@@ -179,8 +179,8 @@ func checkAudit(a *app.App) finding {
 }
 
 // checkCredentials opens what is kept, and says where that is.
-func checkCredentials(cfg *app.Config) finding {
-	kept := credentialStore(cfg)
+func (c *cli) checkCredentials(cfg *app.Config) finding {
+	kept := c.credentialStore(cfg)
 	names, err := kept.List()
 	switch {
 	case errors.Is(err, credentials.ErrNoFolder):
@@ -199,8 +199,8 @@ func checkCredentials(cfg *app.Config) finding {
 const ollamaTime = 500 * time.Millisecond
 
 // checkModels says whose models agents can think by. Keys are not shown.
-func checkModels(ctx context.Context, cfg *app.Config) finding {
-	secret := secrets(credentialStore(cfg))
+func (c *cli) checkModels(ctx context.Context, cfg *app.Config) finding {
+	secret := secrets(c.credentialStore(cfg))
 	env := func(name string) string {
 		v, err := secret(name)
 		if err != nil {

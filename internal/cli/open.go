@@ -50,10 +50,13 @@ func (c *cli) loadOptions() app.LoadOptions {
 	return app.LoadOptions{Modules: std.Modules(), Env: os.LookupEnv, Workdir: c.root_}
 }
 
-// credentialStore returns where secrets and logins are kept.
-func credentialStore(cfg *app.Config) *credentials.Store {
-	return credentials.New(credentials.Options{Backend: credentials.Backend(cfg.Security.Credentials),
-		Dir: os.Getenv("HELVE_CREDENTIALS_DIR"), Key: os.Getenv("HELVE_CREDENTIALS_KEY")})
+// credentialStore returns where secrets and logins are kept: the same store
+// each time, so that a keyring which fails is asked once.
+func (c *cli) credentialStore(cfg *app.Config) *credentials.Store {
+	o := credentials.Options{Backend: credentials.Backend(cfg.Security.Credentials),
+		Dir: os.Getenv("HELVE_CREDENTIALS_DIR"), Key: os.Getenv("HELVE_CREDENTIALS_KEY")}
+	kept, _ := c.stores.LoadOrStore(o, credentials.New(o))
+	return kept.(*credentials.Store)
 }
 
 // secrets resolves references to secrets: from the environment under
@@ -80,7 +83,7 @@ func secrets(kept *credentials.Store) func(name string) (string, error) {
 
 // options returns the options of the app that the flags name.
 func (c *cli) options(cfg *app.Config) app.Options {
-	kept := credentialStore(cfg)
+	kept := c.credentialStore(cfg)
 	return app.Options{Config: cfg, File: c.appFile, Modules: std.Modules(), Root: c.rootOf(cfg), State: c.state, Store: c.store,
 		Secret: secrets(kept), Credentials: kept, Log: c.logger(), Version: version(), Watchdog: watchdog(), Models: modelsDir(), Telemetry: c.telemetry}
 }

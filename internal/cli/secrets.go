@@ -39,7 +39,7 @@ func (c *cli) kept() (*credentials.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return credentialStore(cfg), nil
+	return c.credentialStore(cfg), nil
 }
 
 func (c *cli) setSecretCommand() *cobra.Command {
