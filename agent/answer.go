@@ -155,6 +155,7 @@ func (r *run) once(ctx context.Context, b *Brain, shorter int) (_ *llm.Reply, be
 		h.hear(chunk)
 	}
 	h.close()
+	r.notes = h.notes
 	r.spent(b, h.reply.Usage, estimated)
 	return h.reply, h.told, nil
 }
@@ -198,6 +199,7 @@ type hearing struct {
 	reply  *llm.Reply
 	parser parse.Parser // nil: calls come by the API
 	told   bool         // something of it
+	notes  []string     // of the parser
 }
 
 func (h *hearing) hear(c llm.Chunk) {
@@ -235,6 +237,7 @@ func (h *hearing) read(events []parse.Event) {
 		case parse.Called:
 			h.take(llm.Chunk{Call: &llm.Call{ID: e.Call.ID, Name: e.Call.Name, Args: e.Call.Args}})
 		case parse.Note:
+			h.notes = append(h.notes, e.Text)
 			h.notice("%s", e.Text)
 		case parse.Rethink:
 			h.rethink()

@@ -59,10 +59,12 @@ type run struct {
 	from  tool.Origin
 	log   *slog.Logger
 	tell  func(Event)
-	brain int // which of them thinks
-	asked int // how often the answer was not of the form asked for
-	calls int // so far, for ids
-	moves int // how often the conversation was handed over
+	brain int      // which of them thinks
+	asked int      // how often the answer was not of the form asked for
+	vain  int      // answers in a row that neither said nor called anything
+	calls int      // so far, for ids
+	moves int      // how often the conversation was handed over
+	notes []string // what the parser has to say to the model of its last answer
 	out   Outcome
 }
 
@@ -193,6 +195,7 @@ func (r *run) turn(ctx context.Context) (Reason, string) {
 	if len(reply.Calls) == 0 {
 		return r.finish(ctx, reply)
 	}
+	r.vain = 0
 	return r.act(ctx, reply.Calls)
 }
 
@@ -203,8 +206,14 @@ func (r *run) finish(ctx context.Context, reply *llm.Reply) (Reason, string) {
 	case reply.Stop == llm.StopRefusal:
 		r.out.Text = text
 		return Refused, "the model or its provider would not answer"
-	case r.Output != nil:
+	case r.Output != nil && (len(r.notes) == 0 || r.isFormed(text)):
 		return r.form(text)
+	case len(r.notes) > 0:
+		return r.unread(text)
+	case strings.TrimSpace(text) == "" && reply.Stop == llm.StopLength:
+		return Failed, "the answer was cut off before anything was said: it is longer than the brain's max_tokens allow"
+	case strings.TrimSpace(text) == "":
+		return r.silent()
 	case reply.Stop == llm.StopLength:
 		r.out.Text = text
 		return Answered, "the answer was cut off: it is longer than the brain's max_tokens allow"
@@ -232,6 +241,37 @@ func (r *run) form(text string) (Reason, string) {
 	return "", ""
 }
 
+// maxVain is how often in a row a model is told that its answer was nothing
+// to go on by.
+const maxVain = 2
+
+// unread tells the model what was wrong with calls in its text that could not
+// be read. An answer that only speaks of calls is asked for again as well: who
+// reads it could not tell them from calls either.
+func (r *run) unread(text string) (Reason, string) {
+	if r.vain++; r.vain > maxVain {
+		r.out.Text = text
+		return Mistaken, fmt.Sprintf("%d answers in a row held calls that cannot be read; the last: %s", r.vain, r.notes[len(r.notes)-1])
+	}
+	r.c.add(llm.Said(llm.User, "Nothing was called by your last answer:\n- "+strings.Join(r.notes, "\n- ")+
+		"\nWrite what you want to call again, whole. If nothing was to be called, answer again, with what only looks like a call in a fenced block of code."))
+	return "", ""
+}
+
+// silent asks a model again that said nothing.
+func (r *run) silent() (Reason, string) {
+	if r.vain++; r.vain > maxVain {
+		return Failed, fmt.Sprintf("the model said nothing, %d times in a row", r.vain)
+	}
+	r.c.add(llm.Said(llm.User, "Your last answer was empty. Go on with the work, or say what came of it."))
+	return "", ""
+}
+
+func (r *run) isFormed(text string) bool {
+	_, problem := r.formed(text)
+	return problem == ""
+}
+
 func (r *run) formed(text string) (json.RawMessage, string) {
 	raw := json.RawMessage(unfence(text))
 	if !json.Valid(raw) {
@@ -256,7 +296,12 @@ func (r *run) act(ctx context.Context, calls []llm.Call) (Reason, string) {
 	if err == nil {
 		results, err = r.Do(ctx, todo)
 	}
-	r.c.add(answers(calls, results))
+	answered := answers(calls, results)
+	for _, n := range r.notes {
+		last := &answered.Answers[len(calls)-1]
+		last.Content = append(last.Content, tool.Content{Text: "[note] " + n})
+	}
+	r.c.add(answered)
 	for i, res := range results {
 		if res != nil {
 			r.tell(Event{Call: todo[i], Result: res})

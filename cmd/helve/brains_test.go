@@ -165,3 +165,49 @@ func TestBrainThatIsSilent(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 }
+
+// An answer by which nothing can be gone on is not the last word: the model is
+// told what was wrong with it, as often as it may be, and the run fails then.
+func TestAnswersInVain(t *testing.T) {
+	t.Parallel()
+	const used = `,"tools":{"modules":{"filesystem":{}}}`
+	const list = "<tool_call>\n{\"name\": \"filesystem.list\", \"arguments\": {}}\n</tool_call>"
+	const unknown = "<tool_call>\n{\"name\": \"filesystem.lst\", \"arguments\": {}}\n</tool_call>"
+	for name, c := range map[string]struct {
+		more     string
+		answers  []http.HandlerFunc
+		code     int
+		says     string
+		told     string // to the model, in the request after the first answer
+		requests int
+	}{
+		"unknown tool": {used, []http.HandlerFunc{says(unknown), says(list), says("One file.")}, 0, "One file.", "did you mean filesystem.list", 3},
+		"cut off":      {used, []http.HandlerFunc{says(list[:50]), says(list), says("One file.")}, 0, "One file.", "a call was cut off", 3},
+		"one of two":   {used, []http.HandlerFunc{says(list + "\n" + unknown), says("One file.")}, 0, "One file.", "[note] no tool named", 2},
+		"for good":     {used, times(3, says(unknown)), 2, "3 answers in a row held calls that cannot be read", "did you mean filesystem.list", 3},
+		"of the form": {used + `,"runtime":{"mode":"one_shot","output":{"type":"object","required":["name"]}}`, []http.HandlerFunc{says(`{"name":"it","arguments":{}}`)},
+			0, `{"name":"it","arguments":{}}`, "", 1},
+		"empty":          {used, []http.HandlerFunc{says(""), says("Here I am.")}, 0, "Here I am.", "Your last answer was empty", 2},
+		"empty for good": {used, times(3, says(" \n")), 2, "the model said nothing, 3 times in a row", "Your last answer was empty", 3},
+		"only thought of": {used, []http.HandlerFunc{chunks(`{"choices":[{"delta":{"reasoning_content":"Hm."},"finish_reason":"length"}]}`, "[DONE]")},
+			2, "cut off before anything was said", "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScripted(t, c.answers...)
+			app := strings.Replace(s.app(c.more), `"brain":{`, `"brain":{"native_tool_use":false,`, 1)
+			out, errs, code := run(t, folder(t, "app.yaml", app), "", "run", "app.yaml", "What is here?")
+			if code != c.code || !strings.Contains(out+errs, c.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", code, c.code, c.says, out, errs)
+			}
+			asked := s.requests()
+			if len(asked) != c.requests {
+				t.Fatalf("%d requests, want %d", len(asked), c.requests)
+			}
+			if len(asked) > 1 && !strings.Contains(asked[1], c.told) {
+				_, messages, _ := strings.Cut(asked[1], `"role":"system"`)
+				t.Errorf("the model is not told %q: %s", c.told, messages)
+			}
+		})
+	}
+}
