@@ -513,6 +513,11 @@ func (a *App) Search(ctx context.Context, q search.Query) ([]search.Hit, error) 
 	return a.learningSearch(ctx, q)
 }
 
+// SearchKnown is Search among the tools that are known already.
+func (a *App) SearchKnown(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	return a.learningSearch(ctx, q)
+}
+
 func (a *App) suggest(ctx context.Context, from tool.Origin, name string) []string {
 	return a.finder().Suggest(name, 5, func(t *tool.Tool) bool { return a.Visible(from, t) })
 }

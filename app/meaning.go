@@ -109,10 +109,9 @@ func (m Model) Try(ctx context.Context) (int, error) {
 // Vectors returns how many tools the model has given vectors.
 func (a *App) Vectors() int { return a.index.Vectors() }
 
-// WaitVectors waits until all tools have vectors, but not for ever, and not
-// for a model that fails: the log tells of that.
+// WaitVectors waits until all tools that are known have vectors, but not for
+// ever, and not for a model that fails: the log tells of that.
 func (a *App) WaitVectors(ctx context.Context) {
-	a.WaitUpstreams(ctx)
 	patient, cancel := context.WithTimeout(ctx, vectorPatience)
 	defer cancel()
 	if err := a.index.WaitVectors(patient); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

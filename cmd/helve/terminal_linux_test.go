@@ -113,3 +113,23 @@ func TestTerminalWidth(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for servers is told for which, and afterwards which of them gave
+// no answer; the tools of the others are there.
+func TestTerminalWaits(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, "app.yaml", "app: {app_id: a, name: A}\ntools: {mcp_servers: {mute: {command: tail, args: [-f, /dev/null]}}}\n")
+	for _, args := range [][]string{{"tools", "search", "read", "file"}, {"tools", "list", "filesystem"}} {
+		shown, code := atTerminal(t, dir, 100, "", nil, append(args, "--app", "app.yaml", "--wait", "200ms")...)
+		for _, want := range []string{"Waiting up to 200ms for the tools of mute…\n", "no answer within 200ms, so their tools are missing: mute\n", "filesystem.read"} {
+			if code != 0 || !strings.Contains(shown, want) {
+				t.Errorf("%s: exit code %d, %q is not shown in\n%s", args, code, want, shown)
+			}
+		}
+	}
+	// What is no terminal is not told what is waited for.
+	_, stderr, code := run(t, dir, "", "tools", "search", "read", "file", "--app", "app.yaml", "--wait", "100ms")
+	if code != 0 || strings.Contains(stderr, "Waiting") || !strings.Contains(stderr, "missing: mute") {
+		t.Errorf("without a terminal: %d, %s", code, stderr)
+	}
+}

@@ -102,7 +102,7 @@ func (c *cli) appExplain() *cobra.Command {
 				c.appFile = args[0]
 			}
 			return c.inspect(cmd.Context(), func(a *app.App) error {
-				a.WaitUpstreams(cmd.Context())
+				c.awaitServers(cmd.Context(), a, waitPatience)
 				x := explain(a, a.Origin(tool.KindMCP, "", ""))
 				if c.json {
 					return c.printJSON(x)

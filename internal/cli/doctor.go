@@ -94,7 +94,7 @@ func (c *cli) diagnose(ctx context.Context) []finding {
 	}
 	found = append(found, checkSearch(ctx, a), checkStore(ctx, a), checkAudit(a), c.checkCredentials(a.Config), c.checkModels(ctx, a.Config))
 	found = append(found, c.checkTelemetry())
-	return append(found, checkUpstreams(ctx, a)...)
+	return append(found, c.checkUpstreams(ctx, a)...)
 }
 
 func (c *cli) checkRoot() finding {
@@ -232,8 +232,8 @@ func (c *cli) checkModels(ctx context.Context, cfg *app.Config) finding {
 	return f
 }
 
-func checkUpstreams(ctx context.Context, a *app.App) []finding {
-	a.WaitUpstreams(ctx)
+func (c *cli) checkUpstreams(ctx context.Context, a *app.App) []finding {
+	c.awaitServers(ctx, a, waitPatience)
 	var found []finding
 	for _, u := range a.Upstreams() {
 		if u.State == mcpbridge.NeedsLogin {

@@ -21,7 +21,15 @@ func (c *cli) mcpCommand() *cobra.Command {
 	var present, client, profile string
 	var printConfig bool
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "Serve the tools over standard input and output, for an MCP client's configuration", Args: cobra.NoArgs,
+		Use: "mcp", Short: "Serve the tools over standard input and output, for an MCP client's configuration",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if client, err := clientconf.ClientOf(args[0]); err == nil {
+					return usage("helve mcp takes no client: helve mcp --print-config --client %s prints what %s needs, helve import --install %s writes it into its file", client.ID, client.Title, client.ID)
+				}
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 		Long: `Serve the tools over standard input and output: the command that an MCP client
 starts. --print-config prints what to put into the client's configuration, with
 the view that suits each client: all tools for those that search tools

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,12 +54,13 @@ func (c *cli) inspect(ctx context.Context, fn func(*app.App) error) (err error) 
 }
 
 func (c *cli) toolsList() *cobra.Command {
-	return &cobra.Command{
+	var patience *time.Duration
+	cmd := &cobra.Command{
 		Use: "list [MODULE]", Short: "List the tools, or those of one module", Args: cobra.MaximumNArgs(1),
 		Example: "  helve tools list\n  helve tools list filesystem --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.inspect(cmd.Context(), func(a *app.App) error {
-				a.WaitUpstreams(cmd.Context())
+				c.awaitServers(cmd.Context(), a, *patience)
 				rows := []toolRow{}
 				for t := range a.Tools().All() {
 					m := t.ModuleName()
@@ -73,6 +75,8 @@ func (c *cli) toolsList() *cobra.Command {
 			})
 		},
 	}
+	patience = waitFlag(cmd)
+	return cmd
 }
 
 func (c *cli) showTools(rows []toolRow) error {
@@ -90,6 +94,7 @@ func (c *cli) showTools(rows []toolRow) error {
 func (c *cli) toolsSearch() *cobra.Command {
 	var limit int
 	var explain bool
+	var patience *time.Duration
 	cmd := &cobra.Command{
 		Use: "search QUERY", Short: "Find tools by what they do, in any language", Args: cobra.MinimumNArgs(1),
 		Example: "  helve tools search \"supprimer un fichier\"\n  helve tools search read pdf --limit 3 --json",
@@ -98,8 +103,9 @@ func (c *cli) toolsSearch() *cobra.Command {
 				return usage("--limit %d: want 1 or more", limit)
 			}
 			return c.inspect(cmd.Context(), func(a *app.App) error {
+				c.awaitServers(cmd.Context(), a, *patience)
 				a.WaitVectors(cmd.Context())
-				hits, err := a.Search(cmd.Context(), search.Query{Text: strings.Join(args, " "), Limit: limit, Explain: explain || c.json,
+				hits, err := a.SearchKnown(cmd.Context(), search.Query{Text: strings.Join(args, " "), Limit: limit, Explain: explain || c.json,
 					Accept: func(t *tool.Tool) bool { return !t.Meta && a.Visible(c.operator(a), t) }})
 				if err != nil {
 					return err
@@ -108,6 +114,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 			})
 		},
 	}
+	patience = waitFlag(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 10, "how many tools to show")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each matched, and what each channel adds to its score")
 	return cmd

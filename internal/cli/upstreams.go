@@ -51,7 +51,7 @@ HELVE_TOKEN holds, if it has one.`,
 				return c.showUpstreams(all)
 			}
 			return c.inspect(cmd.Context(), func(a *app.App) error {
-				a.WaitUpstreams(cmd.Context())
+				c.awaitServers(cmd.Context(), a, waitPatience)
 				return c.showUpstreams(a.Upstreams())
 			})
 		},
