@@ -74,6 +74,8 @@ type directCall struct {
 	l     *link
 	id    string
 	begun time.Time
+	end   context.CancelFunc // of the request
+	reads bool               // the end of the answer, behind the call: that ends the request
 }
 
 // call calls a tool. News that come with the answer go to l.
@@ -81,23 +83,25 @@ func (d *direct) call(ctx context.Context, l *link, p rawParams) (raw json.RawMe
 	if d == nil || d.model.Load() == nil {
 		return nil, errLibrary
 	}
-	c := &directCall{d, d.model.Load(), ctx, l, "h" + strconv.FormatInt(d.ids.Add(1), 10), time.Now()}
+	c := &directCall{direct: d, model: d.model.Load(), ctx: ctx, l: l, id: "h" + strconv.FormatInt(d.ids.Add(1), 10), begun: time.Now()}
 	body, err := encodeCall(c.id, c.meta, p)
 	if err != nil {
 		return nil, err
 	}
-	stateless, whole := c.version >= firstStateless, ctx
+	stateless, linger := c.version >= firstStateless, time.Duration(0)
 	if stateless && l.offersTasks() {
-		var end context.CancelFunc
-		ctx, end = lingering(ctx)
-		defer end()
-		defer func() {
-			if err != nil && whole.Err() != nil {
-				err = context.Cause(whole)
-			}
-		}()
+		linger = lingers
 	}
-	r, err := c.request(ctx, http.MethodPost, body)
+	on, stop := c.outlives(ctx, linger)
+	defer func() {
+		if stop(); !c.reads {
+			c.end()
+		}
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}()
+	r, err := c.request(on, http.MethodPost, body)
 	if err != nil {
 		return nil, err
 	}
@@ -135,17 +139,21 @@ func (d *direct) call(ctx context.Context, l *link, p rawParams) (raw json.RawMe
 // that nobody wants it.
 var lingers = 250 * time.Millisecond
 
-func lingering(ctx context.Context) (_ context.Context, end context.CancelFunc) {
-	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	most := lingers
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(most):
-			cancel()
-		case <-on.Done():
+// outlives returns the context of the request, which ends so long after the
+// call's own, unless it is stopped first: then it is the answer's end that ends
+// it, which comes after the call's. (A connection whose request has ended before
+// the answer was read to its end cannot be used again.)
+func (c *directCall) outlives(ctx context.Context, linger time.Duration) (on context.Context, stop func() bool) {
+	on, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	return on, context.AfterFunc(ctx, func() {
+		if linger > 0 {
+			select {
+			case <-time.After(linger):
+			case <-on.Done():
+			}
 		}
+		c.end()
 	})
-	return on, func() { stop(); cancel() }
 }
 
 func (l *link) offersTasks() bool {
@@ -370,7 +378,11 @@ func (c *directCall) read(body io.ReadCloser, at *reached) (raw json.RawMessage,
 			return nil, false, err
 		}
 		if raw, done, err := c.take(data); done {
-			go finish(in, body)
+			c.reads = true
+			go func() {
+				defer c.end()
+				finish(in, body)
+			}()
 			return raw, true, err
 		}
 	}

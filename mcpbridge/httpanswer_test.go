@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -245,4 +246,31 @@ func TestSlowAnswer(t *testing.T) {
 	}
 	g.ups.Close()
 	<-ended
+}
+
+// An answer is given as soon as it is there, the end of its stream is read
+// behind it, and the connection serves other calls.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	const calls = 20
+	answered := make(chan struct{})
+	var from []string
+	m := &moody{script: func(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
+		from = append(from, r.RemoteAddr)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: %s\n\n", reply(`{"content":[{"type":"text","text":"sent"}]}`)(id, nil))
+		w.(http.Flusher).Flush()
+		<-answered // the stream ends after the call
+	}}
+	g := m.open(t)
+	for range calls {
+		if res := g.call(t, "mcp.web.send_mail", `{}`); res.JoinText() != "sent" {
+			t.Fatalf("answered %v", res.Err)
+		}
+		answered <- struct{}{}
+	}
+	slices.Sort(from)
+	if n := len(slices.Compact(from)); n > calls/2 {
+		t.Errorf("%d connections for %d calls one after the other", n, calls)
+	}
 }

@@ -29,10 +29,15 @@ type httpTransport struct {
 	wait    time.Duration // for the first byte of a stream of the server's own news
 }
 
+// idleConns is how many connections to a server wait for the next call: two are
+// in use by calls that come one after the other, since the end of an answer is
+// read behind the next one.
+const idleConns = 64
+
 func newHTTPTransport(s *upstream) *httpTransport {
 	t := &httpTransport{headers: s.Headers, account: s.account, wait: s.startTimeout(), base: &http.Transport{
 		ResponseHeaderTimeout: max(s.startTimeout(), s.callTimeout()), TLSHandshakeTimeout: 10 * time.Second,
-		IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
+		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: idleConns, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
 	t.url, _ = url.Parse(s.URL) // a bad one fails with the first request
 	t.life, t.cancel = context.WithCancel(context.Background())
 	return t
