@@ -43,7 +43,7 @@ lerin larin inden undan ndaki ndeki nden ndan arak erek ecek acak acag eceg imiz
 ler lar lik luk lig lug siz suz nda nde den dan ten tan nin nun sin sun sini daki deki taki teki iyor uyor yor mek mak
 mis mus tir dir dur tur ken
 si su in un im um da de ta te na ne ni nu ya ye yi yu la le ca ce ci cu li lu ki me ma ir ur er ar di du ti tu se sa ip up il ul is us
-i u a e n`)
+i u a e n m`)
 
 const (
 	weightSuffixed      = .85

@@ -67,7 +67,18 @@ telah sudah sedang masih lagi hanya sangat lebih agar supaya tolong mohon saja`,
 mine din dit sin er var har have kan vil skal ikke som der hvad hvem hvor hvordan når at så men alle
 men fordi hvis hvilken hvilket hvilke også her der nu anden andet andre hver nogle noget nogen ingen vores deres hans
 hendes blive bliver blev været skulle kunne ville må meget mere mellem uden mens gerne tak`,
+	Russian: `и в во не на я с со а то все всё она так его но да ты к у же вы за бы по ее её мне меня мной тебе тебя тобой ему ей
+нам нас нами вам вас вами им их ими него неё нее ней нем нём них свой своя своё свои моя мой моё мое мои моего моей мою моих
+твой твоя твои наш наша наши нашу ваш ваша ваши этот эта это эти этого этой эту этих тот та те того той ту тех что чего
+чему чем кто кого кому как какой какая какое какие каких когда где куда откуда если или ли для до от из о об обо при про
+без через был была было были быть есть нет уже еще ещё тоже только можно нужно надо очень там тут здесь`,
+	Arabic: `في من على إلى الى عن مع هذا هذه ذلك تلك التي الذي الذين هو هي هم نحن أنا انا أنت انت كان كانت يكون لا ما لم لن قد أن
+إن أو ثم بعض غير بين عند حتى إذا كما لكن هل كيف متى لماذا ماذا أريد اريد لي لك له لها لنا`,
 }
+
+// functional are the languages of functionWords, of which those besides the
+// Latin ones need no telling apart.
+const functional = inLatin | Russian | Arabic
 
 const (
 	functionSeed   = 0x66756e63
@@ -88,5 +99,11 @@ func (b *builder) functionWords() {
 
 // functionalIn returns the languages in which the word i is a function word.
 func (m *matcher) functionalIn(i int) Langs {
-	return m.langsOf(join(functionSeed, m.z.atoms[i].hash), inLatin)
+	return m.langsOf(join(functionSeed, m.z.atoms[i].hash), functional)
+}
+
+// isFunctional reports whether the word i is a function word in a language that
+// the text may be in.
+func (m *matcher) isFunctional(i int) bool {
+	return m.functionalIn(i)&(m.likely|functional&^inLatin) != 0
 }

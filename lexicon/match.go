@@ -1,6 +1,9 @@
 package lexicon
 
 import (
+	"unicode"
+	"unicode/utf8"
+
 	"github.com/helve-ai/helve/letters"
 )
 
@@ -74,6 +77,7 @@ const maxGuesses = 64
 const (
 	weightWithin = .5 // part of a longer phrase
 	weightBeside = .6 // an inflection of a word that also stands for something as it is
+	weightNamed  = .3 // what seems an inflection, and is more likely a name: Luca is no light
 )
 
 // maxTables is how many tables a lexicon has at most: its own, and one of all
@@ -115,7 +119,7 @@ func (m *matcher) at(dst []Match, i int) ([]Match, int) {
 		m.walkWords(i)
 	}
 	longest := m.longest()
-	if longest == 0 || longest == 1 && a.script == letters.Latin && m.functionalIn(i)&m.likely != 0 {
+	if longest == 0 || longest == 1 && !a.unspaced() && m.isFunctional(i) {
 		return dst, 0
 	}
 	from := len(dst)
@@ -147,7 +151,7 @@ func (m *matcher) within(dst []Match, i, n int, langs Langs) []Match {
 		if m.z.atoms[k].unspaced() {
 			m.walkUnspaced(k)
 			least = 2 // a character of many says little
-		} else if m.functionalIn(k)&m.likely == 0 {
+		} else if !m.isFunctional(k) {
 			m.walkWords(k)
 		}
 		longest := m.longest()
@@ -224,6 +228,21 @@ func (m *matcher) walkWords(i int) {
 	}
 }
 
+// isNamed reports whether the word i begins with a capital and the one before
+// it, to which it is joined by a space, does not.
+func (m *matcher) isNamed(i int) bool {
+	if i == 0 || !m.adjoins(i) {
+		return false
+	}
+	a, before := &m.z.atoms[i], &m.z.atoms[i-1]
+	if m.text[a.from-1] != ' ' {
+		return false
+	}
+	own, _ := utf8.DecodeRuneInString(m.text[a.from:])
+	other, _ := utf8.DecodeRuneInString(m.text[before.from:])
+	return unicode.IsUpper(own) && unicode.IsLower(other)
+}
+
 // asSpelt has the word i stand for what is spelt with just its accents, if
 // there is such, in place of what is spelt alike but for accents.
 func (m *matcher) asSpelt(i int, langs Langs, found bool) bool {
@@ -255,14 +274,21 @@ func (m *matcher) walkStems(i int, langs Langs, asWritten int) bool {
 	first := len(m.hits)
 	for ; langs != 0; langs &= langs - 1 {
 		lang := langs.index()
-		if !stemmed.has(lang) || !m.walk(i, stemSeed(lang), lang, 1<<lang) {
-			m.walkForms(i, lang)
+		if stemmed.has(lang) && m.walk(i, stemSeed(lang), lang, 1<<lang) {
+			if at := len(m.hits) - 1; Langs(1<<lang) == Turkish && m.walkForms(i, lang) {
+				m.hits[at].weight *= weightBeside // toplantım is a meeting rather than a sum
+			}
+			continue
 		}
+		m.walkForms(i, lang)
 	}
-	kept := m.hits[:first]
+	kept, named := m.hits[:first], m.isNamed(i)
 	for _, h := range m.hits[first:] {
 		if h.n <= asWritten {
 			h.weight *= weightBeside
+		}
+		if named && h.n == 1 && h.langs != German {
+			h.weight *= weightNamed
 		}
 		if h.n > asWritten || h.n == asWritten && h.langs != English {
 			kept = append(kept, h)

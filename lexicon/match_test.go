@@ -130,6 +130,28 @@ func TestAccentsTellWordsApart(t *testing.T) {
 	}
 }
 
+// What stands for something only as if inflected counts less where it is likely
+// something else: a name, a pronoun, the stem of what a suffix is left of.
+func TestLikelierThanInflected(t *testing.T) {
+	l := lexiconOf(t, "lamp (object)\nit: luce\n\nmenu (object)\nru: меню\n\nsum (action)\ntr: topla\n\nmeeting (object)\ntr: toplantı\n\nnew (quality)\nit: domani\n")
+	for text, want := range map[string]string{
+		"metti domani con Luca": "new",
+		"accendi le luci":       "lamp",
+		"пришли меня":           "",
+		"bugün toplantım var":   "meeting",
+	} {
+		list := l.Match(nil, text, Hint{})
+		slices.SortStableFunc(list, func(a, b Match) int { return cmp.Compare(b.Weight, a.Weight) })
+		got := ""
+		if len(list) > 0 && list[0].Weight > .5 {
+			got = l.Name(list[0].Concept)
+		}
+		if got != want || len(list) > 1 && list[1].Weight > .6 {
+			t.Errorf("%q: %+v, want %s before all", text, list, want)
+		}
+	}
+}
+
 // An action of several words is about what it is done to as well.
 func TestMatchWithinActions(t *testing.T) {
 	l := lexiconOf(t, small+"\nmerge_code (action)\nen: merge a pull request, log in\nja: 削除申請\n\nmerge (action)\nen: merge\n\npull_request (object)\nen: pull request\n\nrequest (object)\nja: 申請\n")
