@@ -21,6 +21,7 @@ const (
 	classGives   = "\x08" // a thing that the tool finds
 	classPair    = "\x05" // two neighbouring words
 	classGram    = "\x06" // four neighbouring letters
+	classDoes    = "\x0e" // what a tool does to things
 	firstWord    = ' '    // words begin with no byte below this
 )
 
@@ -159,6 +160,7 @@ func (a *analyser) analyse(t *tool.Tool, out []posting) []posting {
 	a.addWords(winners)
 	a.addConcepts(b.hint())
 	a.addLinks()
+	a.addDeed(b.hint())
 	a.addNames(t)
 	for _, id := range a.used {
 		out = append(out, posting{id, a.sums[id]})

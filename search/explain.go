@@ -17,6 +17,9 @@ func (r *ranker) parts(c ranked, q *query, channels []channel, bonus, brought, m
 	}
 	words, concepts := r.slotParts(c.doc, q)
 	words, concepts = words*channels[0].scale, concepts*channels[0].scale
+	loss := r.lossOf(c.doc, q)
+	others = append(others, Part{"does otherwise", float64(rest - rest/(1-loss))})
+	rest /= 1 - loss
 	all := append([]Part{{"name", float64(bonus)}, {channels[0].name, float64(words)}, {"concepts", float64(concepts)},
 		{"neighbours", float64(max(0, rest-words-concepts))}}, others...)
 	out := all[:0]

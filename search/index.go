@@ -21,14 +21,16 @@ type Options struct {
 // An engine is what all snapshots of an index have in common.
 type engine struct {
 	*Weights
-	lex *lexicon.Lexicon
+	lex   *lexicon.Lexicon
+	deeds []deed // by concept
 }
 
 func (o Options) engine() *engine {
-	e := &engine{o.Weights.filled(), o.Lexicon}
+	e := &engine{Weights: o.Weights.filled(), lex: o.Lexicon}
 	if e.lex == nil {
 		e.lex = lexicon.Default()
 	}
+	e.deeds = deedsOf(e.lex)
 	return e
 }
 

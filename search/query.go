@@ -44,6 +44,7 @@ type query struct {
 	names   []naming
 	langs   langs // of the Latin words
 	tokens  []token
+	losses  [deedCount]float32 // what tools lose by what they do, as shares
 }
 
 // A naming says that the query is, or mentions, what some tools are called.

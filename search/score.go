@@ -139,6 +139,7 @@ func (r *ranker) score(q *query, sc *scratch) []channel {
 		s.addSlot(&q.low[i], sc.words, true, sc)
 	}
 	r.addPairs(q.langs, sc)
+	r.disagree(q, sc.words, sc)
 	out := append(sc.channels[:0], channel{name: "words", weight: 1, scores: sc.words})
 	if len(q.unknown) > 0 {
 		sc.grams = zeroed(sc.grams, s.docs)
