@@ -375,7 +375,9 @@ func TestVillains(t *testing.T) {
 					continue // each of them ends its one stream: it is put off for longer each time
 				}
 				if !slices.Contains(worst, name) { // what stands before it in the same stream was read
-					eventually(t, func() bool { return strings.HasPrefix(call(t, s, "mcp.bad.get_good", object{"before": name}).Text, "good") })
+					eventually(t, func() bool {
+						return strings.HasPrefix(call(t, s, "mcp.bad.get_good", object{"before": name}).Text, "good")
+					})
 				}
 				r := calls("mcp.bad."+villainTool(name), object{})
 				ok := false
