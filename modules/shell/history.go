@@ -69,6 +69,8 @@ func (h *history) shows() bool {
 	switch h.name() {
 	case "show", "diff", "diff-tree", "diff-index", "diff-files", "range-diff", "cat-file", "grep", "whatchanged":
 		return true
+	case "status":
+		return h.has("v", "--verbose")
 	case "log", "reflog", "stash":
 		return h.has("puSGUcm", "--patch", "--patch-with-stat", "--patch-with-raw", "--unified", "--word-diff", "--word-diff-regex", "--color-words",
 			"--cc", "--dd", "--diff-merges", "--remerge-diff", "--full-diff", "--function-context", "--binary", "--pickaxe-all", "--pickaxe-regex")
@@ -98,6 +100,8 @@ func (h *history) refuse() *command.Refusal {
 	switch {
 	case h.name() == "range-diff" || h.name() == "stash" && slices.Contains(h.argv, "show"):
 		return refusal(h.name(), "it shows the contents of files, and ignored ones cannot be left out", "use git diff or git log -p")
+	case h.name() == "status":
+		return refusal("-v", "it shows the contents of what is staged, and ignored files cannot be left out", "use git status, and git diff --cached")
 	case h.has("", "--full-diff"):
 		return refusal("--full-diff", "it shows all files of a commit, ignored ones as well", "leave the option out")
 	case h.has("", "--submodule"):

@@ -61,6 +61,7 @@ func (s *shell) plan(in input) (*plan, *tool.Error) {
 type judging struct {
 	shell   *shell
 	cwd     string // from the root
+	base    string // the folder to which git's -C leads, as inCwd writes it; "": none does
 	profile command.Profile
 	ignored bool // the last path that was refused is blocked or protected
 }
@@ -109,6 +110,15 @@ func (j *judging) judge(text string) (argv, env []string, err error) {
 
 // judgeFiles judges every file for what the command does with it.
 func (j *judging) judgeFiles(argv []string, files []command.File) ([]string, error) {
+	if argv[0] == "git" {
+		for i, chosen := 0, folderOptions(argv); i < len(chosen); i += 2 {
+			if j.base == "" || isAbs(chosen[i+1]) || path.IsAbs(chosen[i+1]) {
+				j.base = j.inCwd(chosen[i+1])
+			} else {
+				j.base += "/" + chosen[i+1]
+			}
+		}
+	}
 	places := make([]root.Path, len(files))
 	for i, f := range files {
 		access := root.ToRead
@@ -160,7 +170,8 @@ func (j *judging) resolve(name string, access root.Access) (root.Path, error) {
 
 // resolveInside judges the paths behind the colons of a revision (HEAD:a,
 // :0:a) or of a pathspec (:(top)a, :!a). Git counts them from the repository's
-// top, which may be the root, or from the working directory.
+// top, which may be the root, or from the working directory, to which -C may
+// have led.
 func (j *judging) resolveInside(name string) error {
 	for {
 		_, inside, ok := strings.Cut(name, ":")
@@ -174,10 +185,14 @@ func (j *judging) resolveInside(name string) error {
 		if inside = strings.TrimLeft(inside, ":/!^"); inside == "" {
 			continue
 		}
-		for i, candidate := range []string{j.inCwd(inside), inside} {
-			if i == 1 && (strings.HasPrefix(inside, "./") || strings.HasPrefix(inside, "../")) {
-				break // HEAD:./a and HEAD:../a count from the working directory
-			}
+		candidates := []string{j.inCwd(inside)}
+		if j.base != "" {
+			candidates = append(candidates, j.base+"/"+inside)
+		}
+		if !strings.HasPrefix(inside, "./") && !strings.HasPrefix(inside, "../") { // those count from the working directory
+			candidates = append(candidates, inside)
+		}
+		for _, candidate := range candidates {
 			if _, err := j.shell.root.Resolve(candidate, root.ToRead); root.CodeOf(err) != 0 {
 				return err
 			}

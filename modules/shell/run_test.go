@@ -121,14 +121,17 @@ func TestIgnoredInHistory(t *testing.T) {
 	for _, cmd := range []string{"git log -p", "git log -u", "git -P -C in log -p", "git show", "git show HEAD", "git show --submodule=diff", "git log -p --full-diff -- a.txt",
 		"git log -p --follow .", "git log -p --follow -- dir", "git show " + hash, "git show " + hash[:8], "git show " + hash + "^{blob}", "git cat-file -p " + hash, "git cat-file blob " + hash,
 		"git diff " + empty + " HEAD", "git diff " + empty + "..HEAD", "git diff --cached " + hash, "git diff-tree --root -p HEAD", "git diff HEAD:in HEAD:dir", "git --literal-pathspecs show",
-		"git log -p -- dir", "git log -p --all -- . in", "git grep SECRET HEAD", "git grep -h KEY HEAD -- .", "git whatchanged -p", "git log -S SECRET --format=found-%h", "git stash show -p", "git log -G SECRET --format=found-%h"} {
+		"git log -p -- dir", "git log -p --all -- . in", "git grep SECRET HEAD", "git grep -h KEY HEAD -- .", "git whatchanged -p", "git log -S SECRET --format=found-%h", "git stash show -p", "git log -G SECRET --format=found-%h",
+		"git status -v", "git status -sbvv", "git status --verbose in", "git -C dir show HEAD:./key.txt", "git -C . -C dir cat-file -p HEAD:./key.txt", "git -C in show HEAD:../dir/key.txt",
+		"git -C dir show :./key.txt", "git -C dir log --format=%h -L1,1:key.txt", "git -C dir blame key.txt", "git -C dir/../dir show :0:./key.txt"} {
 		res := a.do(t.Context(), map[string]any{"cmd": cmd, "profile": "passive"})
 		if got := res.JoinText(); strings.Contains(got, "SECRET") || strings.Contains(got, "found-") {
 			t.Errorf("%s: %s", cmd, got)
 		}
 	}
 	for cmd, want := range map[string]string{"git log -p": "+open", "git show": "+open", "git show HEAD": "+two", "git show HEAD:a.txt": "open", "git log -p -- in": "+two",
-		"git cat-file -p HEAD:a.txt": "open", "git log --oneline": "first", "git diff-tree --root -p HEAD": "+open", "git log -S open --format=found-%h": "found-", "git cat-file -t " + hash: "blob"} {
+		"git cat-file -p HEAD:a.txt": "open", "git log --oneline": "first", "git diff-tree --root -p HEAD": "+open", "git log -S open --format=found-%h": "found-", "git cat-file -t " + hash: "blob",
+		"git -C in show HEAD:./b.txt": "two", "git status": "deleted:"} {
 		if got := a.output(cmd, "passive"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", cmd, got)
 		}
