@@ -409,6 +409,7 @@ func (a *App) openUpstreams(ctx context.Context) error {
 	o := a.opts.upstreamOptions()
 	o.Publish, o.Root, o.Store, o.Learn = a.publish, a.Root.Dir(), store.Sub(a.manifestStore(), "mcp"), a.redactor.Learn
 	o.Held = a.heldBack
+	o.Redact = func(said json.RawMessage) json.RawMessage { return a.redactor.Args(said, nil) }
 	a.ups = mcpbridge.OpenUpstreams(ctx, servers, o)
 	a.closers = append(a.closers, a.ups.Close)
 	a.keepIndex()

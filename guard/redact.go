@@ -83,8 +83,9 @@ func (r *Redactor) text(s string, t *tool.Tool) string {
 // NewRedactor returns a Redactor that knows the standard shapes and keys.
 func NewRedactor() *Redactor { return new(Redactor) }
 
-// Learn makes the redactor take out value wherever it stands. Values shorter
-// than eight bytes are not learnt: they would blank out ordinary words.
+// Learn makes the redactor take out value wherever it stands, also as JSON
+// writes it. Values shorter than eight bytes are not learnt: they would blank
+// out ordinary words.
 func (r *Redactor) Learn(value string) {
 	if len(value) < 8 {
 		return
@@ -92,7 +93,16 @@ func (r *Redactor) Learn(value string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.values = append(r.values, value)
+	for _, encode := range []func(any) (json.RawMessage, error){tool.Encode, marshal} {
+		text, err := encode(value)
+		if err == nil && len(text) > 2 && !slices.Contains(r.values, string(text[1:len(text)-1])) {
+			r.values = append(r.values, string(text[1:len(text)-1]))
+		}
+	}
 }
+
+// marshal is the encoding that is fit for pages, which other programs use.
+func marshal(v any) (json.RawMessage, error) { return json.Marshal(v) }
 
 // A shape is how tokens of one kind look. The literal is searched first: it is
 // a hundred times cheaper than the pattern.
@@ -120,7 +130,9 @@ var shapes = []shape{
 	// A key, or as much as is left of one; a text that only names the header stays.
 	{"PRIVATE KEY-----", regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|(?:[A-Za-z0-9+/=\s:,.-]|\\+[nrt]){16,})`)},
 	{"earer ", regexp.MustCompile(`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}=*`)},
-	{"://", regexp.MustCompile(`://[^\s/:@"']+:[^\s/@"']+@`)}, // a password in a URL
+	{"asic ", regexp.MustCompile(`(?i)\bauthorization["'\\]*\s*[:=]\s*["'\\]*basic [A-Za-z0-9+/_-]{8,}=*`)},
+	// A password in a URL; what stands alone and is as long is no user's name.
+	{"://", regexp.MustCompile(`://(?:[^\s/:@"']+:[^\s/@"']+|[A-Za-z0-9_-]{20,})@`)},
 }
 
 // Text returns s without what has the shape of a token and without learnt values.
@@ -152,6 +164,8 @@ func blank(s string) string {
 		return s[:strings.Index(s[5:], "-----")+10] + Redacted
 	case strings.HasPrefix(s[1:], "earer "):
 		return s[:7] + Redacted
+	case len(s) > 13 && strings.EqualFold(s[:13], "authorization"):
+		return s[:strings.LastIndexByte(s, ' ')+1] + Redacted
 	}
 	return Redacted
 }
@@ -335,6 +349,7 @@ func containsFold(s, low []byte) bool {
 	return false
 }
 
+// knows reports whether there may be a learnt value in the arguments.
 func (r *Redactor) knows(args []byte) bool {
 	if r == nil {
 		return false
@@ -349,12 +364,18 @@ func (r *Redactor) knows(args []byte) bool {
 	return false
 }
 
-// Redact returns the stage that takes secrets out of results (SPEC X2).
+// Redact returns the stage that takes secrets out of results, and out of what
+// calls show before their end (SPEC X2).
 func Redact(r *Redactor) pipeline.Stage {
 	return pipeline.Stage{
 		Name: "redact", Doc: "take secrets out of results",
 		Wrap: func(next tool.Handler) tool.Handler {
 			return func(ctx context.Context, c *tool.Call) (*tool.Result, error) {
+				show := c.Progress
+				c.Progress = func(part tool.Content) {
+					clean, _ := r.content(part, c.Tool)
+					show(clean)
+				}
 				res, err := next(ctx, c)
 				if err != nil {
 					return nil, err
@@ -371,31 +392,96 @@ func (r *Redactor) result(res *tool.Result, t *tool.Tool) *tool.Result {
 	edit := func() *tool.Result {
 		if out == res {
 			c := *res
-			c.Content = append([]tool.Content(nil), res.Content...)
+			c.Content, c.Notes = slices.Clone(res.Content), slices.Clone(res.Notes)
 			out = &c
 		}
 		return out
 	}
 	for i, c := range res.Content {
-		if text := r.text(c.Text, t); text != c.Text {
-			edit().Content[i].Text = text
-			out.Content[i].Raw = nil
+		if clean, changed := r.content(c, t); changed {
+			edit().Content[i] = clean
 		}
 	}
-	if s := string(res.Structured); s != "" {
-		if clean := r.text(s, t); clean != s {
-			edit().Structured = json.RawMessage(clean)
-			if !json.Valid(out.Structured) {
-				out.Structured = nil
-			}
+	for i, n := range res.Notes {
+		if text := r.text(n, t); text != n {
+			edit().Notes[i] = text
 		}
+	}
+	if clean, changed := r.document(res.Structured, t); changed {
+		edit().Structured = clean
+	}
+	if clean, changed := r.document(res.Meta, t); changed {
+		edit().Meta = clean
 	}
 	if res.Err != nil {
-		if text := r.text(res.Err.Message, t); text != res.Err.Message {
+		details, changed := r.document(res.Err.Details, t)
+		if text := r.text(res.Err.Message, t); changed || text != res.Err.Message {
 			e := *res.Err
-			e.Message = text
+			e.Message, e.Details = text, details
 			edit().Err = &e
 		}
 	}
 	return out
+}
+
+// content returns a part of a result without its secrets, and whether it had any.
+func (r *Redactor) content(c tool.Content, t *tool.Tool) (tool.Content, bool) {
+	text, uri, name := r.text(c.Text, t), r.text(c.URI, t), r.text(c.Name, t)
+	raw, changed := r.document(c.Raw, t)
+	changed = changed || text != c.Text || uri != c.URI || name != c.Name
+	if text != c.Text {
+		raw = nil // it is written anew
+	}
+	c.Text, c.URI, c.Name, c.Raw = text, uri, name, raw
+	return c, changed
+}
+
+// document returns a JSON document without its secrets, and whether it had any;
+// nil if it cannot be read.
+func (r *Redactor) document(doc json.RawMessage, t *tool.Tool) (json.RawMessage, bool) {
+	if len(doc) == 0 || r.text(string(doc), t) == string(doc) {
+		return doc, false
+	}
+	v, ok := decodeArgs(doc)
+	if !ok {
+		return nil, true
+	}
+	had := false
+	clean, err := tool.Encode(r.leaves(v, t, &had))
+	switch {
+	case err != nil:
+		return nil, true
+	case had:
+		return clean, true
+	}
+	text := r.text(string(doc), t) // which may go over several values, as a key in lines does
+	if !json.Valid([]byte(text)) {
+		return nil, true
+	}
+	return json.RawMessage(text), true
+}
+
+// leaves takes the secrets out of every text and every key, and notes that
+// there were any.
+func (r *Redactor) leaves(v any, t *tool.Tool, had *bool) any {
+	text := func(s string) string {
+		clean := r.text(s, t)
+		*had = *had || clean != s
+		return clean
+	}
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case []any:
+		for i := range v {
+			v[i] = r.leaves(v[i], t, had)
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for k, e := range v {
+			clean[text(k)] = r.leaves(e, t, had)
+		}
+		return clean
+	}
+	return v
 }

@@ -167,6 +167,14 @@ func (s *upstream) updated(uri string) {
 }
 
 func (s *upstream) logged(p *mcp.LoggingMessageParams) {
+	if s.o.Redact != nil {
+		said, err := json.Marshal(p)
+		clean := new(mcp.LoggingMessageParams)
+		if err != nil || json.Unmarshal(s.o.Redact(said), clean) != nil {
+			return
+		}
+		p = clean
+	}
 	s.relay.news.tell(event{server: s, log: p})
 }
 

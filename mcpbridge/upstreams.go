@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -93,6 +94,8 @@ type UpstreamOptions struct {
 	AllowHosts   []string // host:port of private services that logins may use
 	// Learn is told of every token, lest it be shown; nil: nobody is told.
 	Learn func(secret string)
+	// Redact takes secrets out of what servers log, which is JSON; nil: nobody does.
+	Redact func(json.RawMessage) json.RawMessage
 
 	// Watchdog is a command that runs [Watch] on its input. While servers run,
 	// so does it, and if this process ends without Close, whatever the reason,

@@ -57,6 +57,8 @@ func upstreamMain() {
 				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "got it"}}}, nil
 				})
+		case "telling":
+			tellingTools(s)
 		case "acting":
 			actingTools(s)
 		case "door": // which tells how long the word was that it was given, and does not repeat it
