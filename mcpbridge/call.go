@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -290,11 +291,22 @@ func metaOf(raw json.RawMessage) mcp.Meta {
 type progress struct {
 	send func(*mcp.ProgressNotificationParams)
 
-	mu    sync.Mutex
-	token any
-	count float64
-	last  time.Time // something was shown
-	ended bool
+	mu     sync.Mutex
+	token  any
+	at     float64 // what was sent last
+	begun  bool    // something was sent
+	source string  // the upstream call whose own numbers are sent; "": none yet
+	total  float64 // of that call
+	counts bool    // reports are counted: their own numbers make no sense together
+	last   time.Time
+	ended  bool
+}
+
+// A step is what an upstream call reports of its progress, as Content.Raw.
+type step struct {
+	Call     string  `json:"call"` // no other has this name
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total,omitempty"` // 0: unknown
 }
 
 // progressOf returns nil if the client did not ask for progress.
@@ -317,9 +329,32 @@ func (p *progress) show(c tool.Content) {
 	if p.ended {
 		return
 	}
-	p.count++
 	p.last = time.Now()
-	p.send(&mcp.ProgressNotificationParams{ProgressToken: p.token, Progress: p.count, Message: c.String()})
+	p.at, p.total = p.next(c.Raw)
+	p.begun = true
+	p.send(&mcp.ProgressNotificationParams{ProgressToken: p.token, Progress: p.at, Total: p.total, Message: c.String()})
+}
+
+// next returns the numbers of a report, which must grow: those of the upstream
+// call as long as one call alone reports and its numbers grow, else a count.
+func (p *progress) next(raw json.RawMessage) (at, total float64) {
+	var s step
+	numbers := raw != nil && json.Unmarshal(raw, &s) == nil && s.Call != ""
+	switch {
+	case p.counts:
+	case !numbers && p.source != "": // such as that it still runs
+		return math.Nextafter(p.at, math.Inf(1)), p.total
+	case !numbers:
+	case s.Progress < 0, s.Progress > 1e12, p.begun && s.Progress <= p.at, p.source != "" && p.source != s.Call:
+		p.counts = true
+	default:
+		p.source = s.Call
+		if s.Total < s.Progress {
+			return s.Progress, 0
+		}
+		return s.Progress, s.Total
+	}
+	return math.Floor(p.at) + 1, 0
 }
 
 func (p *progress) end() {

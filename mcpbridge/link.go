@@ -284,7 +284,8 @@ func (l *link) progressed(p *mcp.ProgressNotificationParams) {
 			text = fmt.Sprintf("%g of %g", p.Progress, p.Total)
 		}
 	}
-	show(tool.Content{Text: cut(text, maxLogLine)})
+	numbers, _ := json.Marshal(step{Call: l.owner.Name + " " + token, Progress: p.Progress, Total: p.Total}) // it always encodes
+	show(tool.Content{Text: cut(text, maxLogLine), Raw: numbers})
 }
 
 // refusedBy returns the error of the protocol with which the server answered;

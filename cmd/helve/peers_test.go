@@ -197,7 +197,7 @@ func (p peer) expects(name, revision string) map[string]any {
 	return map[string]any{
 		"rich":       p.rich(name),
 		"structured": object{"n": 7.0},
-		"steps":      object{"progress": []any{1.0, 2.0, 3.0}, "text": "stepped"},
+		"steps":      object{"progress": []any{[]any{1.0, 3.0}, []any{2.0, 3.0}, []any{3.0, 3.0}}, "text": "stepped"},
 		"cancels":    []any{"given up", "cancelled"},
 		"failed":     "external_service_error: it failed",
 		"name":       named,

@@ -85,7 +85,7 @@ async function steps(tool) {
   const answer = await call(tool, {}, { onprogress: () => {} });
   const to = arrived.findIndex((m) => m.result?.content?.[0]?.text === "stepped");
   const before = arrived.slice(0, to).filter((m) => m.method === "notifications/progress");
-  return { progress: before.map((m) => m.params.progress), text: answer.content[0].text };
+  return { progress: before.map((m) => [m.params.progress, m.params.total]), text: answer.content[0].text };
 }
 
 async function use(server) {
