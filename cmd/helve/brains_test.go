@@ -39,6 +39,7 @@ func TestBrainsThatFail(t *testing.T) {
 		says    string // on standard error, or as the answer
 	}{
 		"wrong key":            {[]http.HandlerFunc{fails(401, `{"error":{"message":"Incorrect API key provided: sk-very-secret-key","code":"invalid_api_key"}}`)}, 2, "check the brain's credential or its config.api_key"},
+		"wrong key, as a 400":  {[]http.HandlerFunc{fails(400, `{"error":{"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}`)}, 2, "check the brain's credential or its config.api_key"},
 		"not allowed":          {[]http.HandlerFunc{fails(403, `{"error":{"message":"Your project may not use it"}}`)}, 2, "Your project may not use it"},
 		"no such model":        {[]http.HandlerFunc{fails(404, `{"error":{"message":"gone"}}`)}, 2, `the model "gpt-test"`},
 		"too many, soon":       {[]http.HandlerFunc{fails(429, `{"error":{"message":"slow down"}}`, "Retry-After", soon), says("Here I am.")}, 0, "Here I am."},

@@ -27,11 +27,15 @@ func (m *Model) messages(all []llm.Message) []any {
 		if msg.Role == llm.Assistant {
 			next = "assistant"
 		}
+		said := m.blocks(msg)
+		if len(said) == 0 {
+			continue
+		}
 		if next != role {
 			flush()
 			role = next
 		}
-		blocks = append(blocks, m.blocks(msg)...)
+		blocks = append(blocks, said...)
 	}
 	flush()
 	markLast(out)

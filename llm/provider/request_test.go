@@ -27,6 +27,7 @@ func conversation(from string, thought, call json.RawMessage) *llm.Request {
 		System: "Be short.",
 		Messages: []llm.Message{
 			{Role: llm.User, Content: []tool.Content{{Text: "Look"}, png}},
+			{Role: llm.Assistant, Thought: []llm.Thought{{Text: "Well"}}}, // it said nothing
 			{Role: llm.User, Content: []tool.Content{{Text: "and tell <me>"}}},
 			{Role: llm.Assistant, Content: []tool.Content{{Text: "I look. "}}, Thought: []llm.Thought{{Text: "Hm", Opaque: json.RawMessage(`{"of":"another"}`), From: "other/x"}},
 				Calls: []llm.Call{{ID: "functions.look:0", Name: "look", Args: json.RawMessage(`{"at":`), Opaque: json.RawMessage(`{"id":"no"}`), From: "other/x"}}},

@@ -90,7 +90,8 @@ func (c *Client) refusal(resp *http.Response) error {
 func (c *Client) advise(e *llm.Error, resp *http.Response) {
 	hint := ""
 	switch {
-	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden,
+		e.Status == http.StatusBadRequest && wrongKey.MatchString(e.Message):
 		hint = c.KeyHint
 	case e.Status == http.StatusNotFound:
 		hint = fmt.Sprintf("the model %q or the address %s is not known there", c.Model, shown(resp.Request.URL))
@@ -102,6 +103,9 @@ func (c *Client) advise(e *llm.Error, resp *http.Response) {
 	}
 	e.Message = strings.TrimPrefix(clip(e.Message, 1000)+"; "+hint, "; ")
 }
+
+// wrongKey is what Gemini says of one, with another status than all others.
+var wrongKey = regexp.MustCompile(`(?i)api key (not valid|expired|not found)`)
 
 // ReadError reads what providers say of an error: in any of the forms that
 // they have. What it cannot read leaves the error empty.
