@@ -133,3 +133,28 @@ func TestTerminalWaits(t *testing.T) {
 		t.Errorf("without a terminal: %d, %s", code, stderr)
 	}
 }
+
+// What is pasted is one message, and none of its lines answers what is asked
+// meanwhile.
+func TestTerminalPaste(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, "app.yaml", `
+app: {app_id: writes, name: Writes}
+agents:
+  - id: writer
+    brain:
+      backend: script
+      config:
+        turns:
+          - {expect: "(?s)^Do this:\ny$", calls: [{tool: filesystem.write, args: {path: b.txt, content: x}}]}
+          - say: "Said: [[last]]"
+tools: {modules: {filesystem: {}}}
+`)
+	shown, code := atTerminal(t, dir, 100, "Do this:\ny\n\x04", []string{"NO_COLOR=1"}, "chat", "app.yaml")
+	if code != 0 || exists(filepath.Join(dir, "b.txt")) || !strings.Contains(shown, "not approved: nobody answers: the input has ended") {
+		t.Errorf("exit code %d, written: %v\n%s", code, exists(filepath.Join(dir, "b.txt")), shown)
+	}
+	if !strings.Contains(shown, "> \nhelve chat app.yaml --resume ") {
+		t.Errorf("the end does not begin a line:\n%s", shown)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/tool"
@@ -20,7 +21,7 @@ func (c *cli) asker(lines *lineReader) func(context.Context, *tool.Call, module.
 			return module.Reply{}, err
 		}
 		defer leave()
-		a := asking{c, ctx, lines}
+		a := asking{c, ctx, lines, time.Now()}
 		return a.ask(q)
 	}
 }
@@ -30,6 +31,7 @@ type asking struct {
 	*cli
 	ctx   context.Context // of the question, as long as it is asked
 	lines *lineReader
+	since time.Time // when it was asked
 }
 
 func (a *asking) ask(q module.Question) (module.Reply, error) {
@@ -55,7 +57,7 @@ func (a *asking) ask(q module.Question) (module.Reply, error) {
 
 func (a *asking) line(hint string) (string, error) {
 	fmt.Fprintf(a.err, "%s ", a.style(a.err).dim("["+hint+"]"))
-	line, err := a.lines.next(a.ctx)
+	line, err := a.lines.next(a.ctx, a.since)
 	return strings.TrimSpace(line), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,8 @@ call is shown with what was decided about it, and what the policy asks about is
 asked here, with what would change.
 
 Ctrl-C interrupts an answer; the conversation goes on. A line that ends with a
-backslash goes on with the next. /help lists the commands, /quit or Ctrl-D ends.`,
+backslash goes on with the next, and lines that are pasted together are one
+message. /help lists the commands, /quit or Ctrl-D ends.`,
 		Example: "  helve chat helve.yaml\n  helve chat helve.yaml --resume last",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -145,15 +147,19 @@ func (t *chat) read(ctx context.Context, interrupts <-chan os.Signal) (string, e
 			case <-done:
 			}
 		}()
-		line, err := t.lines.next(ctx)
+		line, err := t.lines.next(ctx, time.Time{})
 		close(done)
 		cancel(nil)
 		if err != nil {
+			t.fresh = false // the prompt stands there
 			return "", err
 		}
 		text, more := strings.CutSuffix(line, `\`)
 		all = append(all, text)
 		if !more {
+			if !strings.HasPrefix(all[0], "/") {
+				all = append(all, t.lines.pasted()...)
+			}
 			return strings.TrimSpace(strings.Join(all, "\n")), nil
 		}
 		prompt = "… "
@@ -169,6 +175,7 @@ func (t *chat) answer(ctx context.Context, interrupts <-chan os.Signal, text str
 	go func() {
 		select {
 		case <-interrupts:
+			t.lines.now(func() { t.fresh = false }) // terminals show ^C
 			cancel(errors.New("you interrupted it"))
 		case <-done:
 		}
@@ -266,7 +273,6 @@ func (t *chat) show(e agent.Event) {
 		t.spent = t.spent.Add(*e.Usage)
 	case e.Done != nil:
 		t.money += e.Done.Money
-		t.fresh = t.fresh && e.Done.Reason != agent.Cancelled // terminals show ^C
 		t.line()
 		t.print(t.footer(e.Done))
 	}
@@ -397,22 +403,37 @@ func (c *cli) chatApprover(lines *lineReader) guard.Approver {
 			return guard.Answer{}, err
 		}
 		defer leave()
-		return c.askApproval(q, func() (string, error) { return lines.next(ctx) })
+		return c.askApproval(q, func() (string, error) {
+			line, err := lines.next(ctx, time.Now())
+			if errors.Is(err, io.EOF) {
+				err = errors.New("nobody answers: the input has ended")
+			}
+			return line, err
+		})
 	}
 }
 
 // A lineReader reads lines of a stream that several ask for, one at a time.
 type lineReader struct {
 	mu    sync.Mutex // held by who waits for a line
-	lines chan string
-	err   error // valid when lines is closed
+	lines chan typed
+	aside []typed   // they came before what they would have answered was asked
+	last  time.Time // when the last one came that was taken
+	err   error     // valid when lines is closed
 	once  sync.Once
 	in    io.Reader
+	tty   bool          // people type
 	asks  chan struct{} // holds what is asked: one question at a time
 
 	screen sync.Mutex // held by who shows something
 	held   int        // how many wait for a line: what they asked is not written over
 	later  []func()   // what is shown then
+}
+
+// A typed is a line, and when it came.
+type typed struct {
+	text string
+	at   time.Time
 }
 
 // now has something shown at once.
@@ -453,7 +474,11 @@ func (l *lineReader) release() {
 }
 
 func newLineReader(in io.Reader) *lineReader {
-	return &lineReader{in: in, lines: make(chan string), asks: make(chan struct{}, 1)}
+	l := &lineReader{in: in, lines: make(chan typed), asks: make(chan struct{}, 1), tty: isTerminal(in)}
+	if l.tty {
+		l.lines = make(chan typed, 1000) // so that it is known when they came
+	}
+	return l
 }
 
 // turn waits until nobody else asks: agents that work at the same time ask one
@@ -468,20 +493,68 @@ func (l *lineReader) turn(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// next returns the next line without its end.
-func (l *lineReader) next(ctx context.Context) (string, error) {
+// next returns the next line without its end. At a terminal lines that came
+// before since are left for later: what was typed or pasted before a question
+// was shown is no answer to it. The zero time takes any.
+func (l *lineReader) next(ctx context.Context, since time.Time) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.once.Do(func() { go l.read() }) // it waits for the terminal as long as the process lives
-	select {
-	case line, ok := <-l.lines:
-		if !ok {
-			return "", l.err
-		}
-		return line, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	if since.IsZero() && len(l.aside) > 0 {
+		line := l.aside[0]
+		l.aside = l.aside[1:]
+		l.last = line.at
+		return line.text, nil
 	}
+	for {
+		select {
+		case line, ok := <-l.lines:
+			switch {
+			case !ok:
+				return "", l.err
+			case l.tty && line.at.Before(since):
+				l.aside = append(l.aside, line)
+			default:
+				l.last = line.at
+				return line.text, nil
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// together is how close lines come that were pasted, or nearly so: nobody types that fast.
+const together = 30 * time.Millisecond
+
+// pasted returns the lines that came at a terminal together with the one
+// before: they are one text.
+func (l *lineReader) pasted() (all []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.tty {
+		if len(l.aside) == 0 {
+			if len(l.lines) == 0 {
+				time.Sleep(time.Until(l.last.Add(together)))
+			}
+			select {
+			case line, ok := <-l.lines:
+				if !ok {
+					return all
+				}
+				l.aside = append(l.aside, line)
+			default:
+				return all
+			}
+		}
+		line := l.aside[0]
+		if line.at.Sub(l.last) > together {
+			return all
+		}
+		l.aside, l.last = l.aside[1:], line.at
+		all = append(all, line.text)
+	}
+	return nil
 }
 
 func (l *lineReader) read() {
@@ -489,7 +562,7 @@ func (l *lineReader) read() {
 	for {
 		line, err := in.ReadString('\n')
 		if line != "" {
-			l.lines <- strings.TrimRight(line, "\r\n")
+			l.lines <- typed{strings.TrimRight(line, "\r\n"), time.Now()}
 		}
 		if err != nil {
 			l.err = err
