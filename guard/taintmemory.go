@@ -23,6 +23,7 @@ const (
 	maxTainted      = 256 << 10 // bytes of outside content of one session
 	maxTaintedTotal = 64 << 20  // of all; those that called longest ago lose theirs
 	maxTaintValues  = 10_000    // of one session, of each sort
+	maxLook         = 16 << 20  // bytes of outside content looked through for what one write returned
 )
 
 // A taintMemory is what sessions met. The zero taintMemory is empty.
@@ -244,8 +245,12 @@ func (s *tainted) take(c *tool.Call, text, alarms string, orders bool, doc *docu
 	if c.Tool.IsRead() {
 		note(s.read, readKey(c))
 	} else { // what a write returns first is the name of what it made
+		look := maxLook
 		for _, v := range shortValues(text) {
-			if !s.says(hasWord, v) && !hasWord(alarms, v) {
+			if look -= s.clean.Len() + s.dirty.Len(); look < 0 {
+				break // the others belong to nobody
+			}
+			if !s.own[v] && !s.says(hasWord, v) && !hasWord(alarms, v) {
 				note(s.own, v)
 			}
 		}

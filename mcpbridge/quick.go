@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -64,19 +67,37 @@ func plainHeaders(method string, h http.Header) bool {
 // plainCall returns the parameters of a call that says nothing unusual, and
 // whose headers say the same; nil: the library must read it.
 func plainCall(body []byte, h http.Header) (id json.RawMessage, _ *mcp.CallToolParamsRaw) {
-	msg := object(body, "jsonrpc", "id", "method", "params")
-	if msg == nil || len(msg) != 4 || textOf(msg["jsonrpc"]) != "2.0" || textOf(msg["method"]) != methodCallTool || !plainID(msg["id"]) {
+	var msg [4]json.RawMessage
+	if !schema.Members(body, messageKeys, msg[:]) || textOf(msg[0]) != "2.0" || textOf(msg[2]) != methodCallTool || !plainID(msg[1]) {
 		return nil, nil
 	}
-	params := object(msg["params"], "name", "arguments", "_meta")
-	name := textOf(params["name"])
+	var params [3]json.RawMessage
+	if !schema.Members(msg[3], callKeys, params[:]) {
+		return nil, nil
+	}
+	name := textOf(params[0])
 	if name == "" || h.Get(nameHeader) != name || headerValue(name) != name {
 		return nil, nil
 	}
-	var about map[string]json.RawMessage
-	if json.Unmarshal(params["_meta"], &about) != nil || about["progressToken"] != nil || about[mcp.MetaKeyLogLevel] != nil ||
-		textOf(about[mcp.MetaKeyProtocolVersion]) != firstStateless {
+	meta := metas.get(params[2], plainMeta)
+	if meta == nil {
 		return nil, nil
+	}
+	return msg[1], &mcp.CallToolParamsRaw{Meta: maps.Clone(meta), Name: name, Arguments: params[1]}
+}
+
+var (
+	messageKeys = []string{"jsonrpc", "id", "method", "params"}
+	callKeys    = []string{"name", "arguments", "_meta"}
+)
+
+// plainMeta reads what a client says along with a call; nil: it says something
+// unusual.
+func plainMeta(raw json.RawMessage) mcp.Meta {
+	var about map[string]json.RawMessage
+	if json.Unmarshal(raw, &about) != nil || about["progressToken"] != nil || about[mcp.MetaKeyLogLevel] != nil ||
+		textOf(about[mcp.MetaKeyProtocolVersion]) != firstStateless {
+		return nil
 	}
 	meta := mcp.Meta{}
 	for key, raw := range about {
@@ -88,16 +109,16 @@ func plainCall(body []byte, h http.Header) (id json.RawMessage, _ *mcp.CallToolP
 			v = new(mcp.Implementation)
 		}
 		if json.Unmarshal(raw, &v) != nil {
-			return nil, nil
+			return nil
 		}
 		meta[key] = v
 	}
-	can := readCapabilities(about[mcp.MetaKeyClientCapabilities])
+	can := abilities.get(about[mcp.MetaKeyClientCapabilities], readCapabilities)
 	if can == nil {
-		return nil, nil
+		return nil
 	}
 	meta[mcp.MetaKeyClientCapabilities] = can
-	return msg["id"], &mcp.CallToolParamsRaw{Meta: meta, Name: name, Arguments: params["arguments"]}
+	return meta
 }
 
 // capabilities are those of a client, as it wrote them and as the library reads
@@ -110,25 +131,45 @@ type capabilities struct {
 // MarshalJSON gives what the client wrote, which is what the library looks for.
 func (c *capabilities) MarshalJSON() ([]byte, error) { return c.raw, nil }
 
-// read keeps what has been read of capabilities lately: clients say the same
-// with every request.
-var read struct {
-	sync.Mutex
-	by map[string]*capabilities
+// A heard keeps what was read of texts lately: clients say the same with every
+// request. What it returns is not to be changed.
+type heard[T any] struct {
+	mu sync.Mutex
+	by map[string]T
 }
 
-const (
-	maxRead     = 64      // of capabilities that are kept
-	maxReadSize = 4 << 10 // bytes of each
+var (
+	metas     heard[mcp.Meta]
+	abilities heard[*capabilities]
 )
+
+const (
+	maxHeard     = 64      // texts that are kept
+	maxHeardSize = 4 << 10 // bytes of each
+)
+
+// get returns what reads makes of a text.
+func (h *heard[T]) get(raw json.RawMessage, reads func(json.RawMessage) T) T {
+	h.mu.Lock()
+	v, known := h.by[string(raw)]
+	h.mu.Unlock()
+	if known {
+		return v
+	}
+	v = reads(raw)
+	if len(raw) <= maxHeardSize {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.by == nil || len(h.by) >= maxHeard {
+			h.by = map[string]T{}
+		}
+		h.by[string(raw)] = v
+	}
+	return v
+}
 
 // readCapabilities returns nil if raw is no object.
 func readCapabilities(raw json.RawMessage) *capabilities {
-	read.Lock()
-	defer read.Unlock()
-	if c := read.by[string(raw)]; c != nil {
-		return c
-	}
 	var object map[string]any
 	if json.Unmarshal(raw, &object) != nil || object == nil {
 		return nil
@@ -137,12 +178,6 @@ func readCapabilities(raw json.RawMessage) *capabilities {
 	c := &capabilities{bytes.Clone(raw), req.ClientCapabilities()}
 	if c.read == nil {
 		return nil
-	}
-	if len(raw) <= maxReadSize {
-		if read.by == nil || len(read.by) >= maxRead {
-			read.by = map[string]*capabilities{}
-		}
-		read.by[string(raw)] = c
 	}
 	return c
 }
@@ -158,28 +193,15 @@ func capabilitiesOf(req fromClient) *mcp.ClientCapabilities {
 	return req.ClientCapabilities()
 }
 
-// object reads an object that has no other keys; nil: it is none.
-func object(raw json.RawMessage, keys ...string) map[string]json.RawMessage {
-	var o map[string]json.RawMessage
-	if json.Unmarshal(raw, &o) != nil {
-		return nil
-	}
-	known := 0
-	for _, key := range keys {
-		if o[key] != nil {
-			known++
-		}
-	}
-	if known != len(o) {
-		return nil
-	}
-	return o
-}
-
-// textOf returns the text of a string, "" of anything else.
+// textOf returns the text of a string, "" of anything else that is JSON.
 func textOf(raw json.RawMessage) string {
 	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+	switch {
+	case len(raw) < 2 || raw[0] != '"':
+		return ""
+	case bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw):
+		return string(raw[1 : len(raw)-1])
+	case json.Unmarshal(raw, &s) != nil:
 		return ""
 	}
 	return s

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -240,6 +241,10 @@ func stateless(who Caller, client *mcp.Implementation) string {
 	if client != nil {
 		parts = append(parts, client.Name, client.Version)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	var all []byte
+	for _, p := range parts {
+		all = strconv.AppendQuote(all, p)
+	}
+	sum := sha256.Sum256(all)
 	return "stateless:" + hex.EncodeToString(sum[:12])
 }
