@@ -400,6 +400,7 @@ func TestMatchAllAndAny(t *testing.T) {
 		{"git -C . log", false, true}, {"git -c a.b=c --no-pager log -1", false, true}, {"env -u X A=1 git log", false, true}, {"command git log", false, true},
 		{"timeout 5 nice -n 3 git log", false, true}, {"xargs git log", false, true}, {"find . -exec git log {} +", false, true}, {"/bin/sh -c 'cd x && git log'", false, true},
 		{`bash -c "timeout 3 sh -c 'git log'"`, false, true}, {"eval 'g$x log'", false, true}, {"busybox sh -c 'git log'", false, true},
+		{`env -S"git log"`, false, true}, {`env --split-string="git log -p"`, false, true}, {`su -c"git log"`, false, true}, {`trap "git log" EXIT`, false, true}, {`env -S"git show"`, false, false},
 		{"echo git log", false, false}, {"git commit -m 'git log'", false, false}, {"git show log", false, false}, {"sh -c 'ls -l'", false, false}, {"env A=1 ls", false, false},
 		{"git --", false, false}, {"sh", false, false},
 	}

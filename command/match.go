@@ -129,7 +129,7 @@ func (p *Pattern) matchAny(line *Line, depth int) bool {
 // starters are programs that start the one that their arguments name; of those
 // that are true, an argument may be a text for a shell.
 var starters = map[string]bool{
-	"env": true, "eval": true, "sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true, "fish": true, "busybox": true, "toybox": true,
+	"env": true, "eval": true, "trap": true, "sh": true, "bash": true, "dash": true, "ash": true, "zsh": true, "ksh": true, "fish": true, "busybox": true, "toybox": true,
 	"su": true, "runuser": true, "script": true, "watch": true, "parallel": true, "flock": true, "xargs": true, "ssh": true,
 	"command": false, "exec": false, "builtin": false, "nohup": false, "timeout": false, "nice": false, "ionice": false, "setsid": false, "stdbuf": false,
 	"time": false, "sudo": false, "doas": false, "find": false, "fd": false, "chroot": false, "unshare": false, "nsenter": false, "strace": false,
@@ -158,17 +158,33 @@ func (p *Pattern) within(argv []string, depth int) bool {
 		if p.within(argv[i+1:], depth) {
 			return true
 		}
-		if !text || !strings.ContainsAny(arg, " \t\n;|&`$(<>") {
-			continue
-		}
-		if depth >= 3 {
-			return true
-		}
-		if line, err := Parse(arg); err != nil || p.matchAny(line, depth+1) {
+		if text && p.inText(arg, depth) {
 			return true
 		}
 	}
 	return false
+}
+
+// inText reports whether an argument is a text for a shell that holds what the
+// pattern describes, also behind the option to which it is attached.
+func (p *Pattern) inText(arg string, depth int) bool {
+	if !strings.ContainsAny(arg, " \t\n;|&`$(<>") {
+		return false
+	}
+	if depth >= 3 {
+		return true
+	}
+	texts := []string{arg}
+	if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
+		texts = append(texts, value)
+	}
+	if len(arg) > 2 && arg[0] == '-' && arg[1] != '-' {
+		texts = append(texts, arg[2:])
+	}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		line, err := Parse(text)
+		return err != nil || p.matchAny(line, depth+1)
+	})
 }
 
 // Match reports whether pattern describes the part; see [Pattern]. A pattern

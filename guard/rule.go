@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"net/url"
 	"path"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 //
 // Conditions are matched by the argument's role and after normalisation: a
 // path where it leads within the root, a command by its parsed words, a URL in
-// its canonical form; anything else as text.
+// its canonical form, in any of its spellings; anything else as text.
 type Rule struct {
 	Module  string   // the module; "" if Pattern is set
 	Actions []string // globs of actions; none: all
@@ -209,12 +208,7 @@ func (r *Rule) match(pattern string, v schema.Value, q quantifier) (bool, error)
 	case v.Role == schema.Command:
 		return matchCommand(pattern, v.Text, q)
 	case v.Role == schema.URL:
-		u, err := url.Parse(v.Text)
-		if err != nil {
-			return false, err
-		}
-		u.Host = strings.ToLower(u.Host)
-		return doublestar.Match(pattern, u.String())
+		return matchURL(pattern, v.Text, q)
 	}
 	return globName(pattern, v.Text), nil
 }
