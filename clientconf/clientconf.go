@@ -23,6 +23,7 @@ type Server struct {
 	URL      string            `json:"url,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
 	Disabled bool              `json:"disabled,omitempty"`
+	Hidden   []string          `json:"hidden,omitempty"` // tools that are switched off
 	Source   string            `json:"source,omitempty"` // file:line:column, and the project that it belongs to
 
 	file string
@@ -42,6 +43,40 @@ func (s Server) File() string { return s.file }
 func (s Server) same(o Server) bool {
 	return s.Command == o.Command && s.Cwd == o.Cwd && s.URL == o.URL &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && maps.Equal(s.Headers, o.Headers)
+}
+
+// relative reports whether the command, or an argument that begins like a
+// path, is meant from the folder in which the server runs.
+func (s Server) relative() bool {
+	at := func(word string) bool {
+		return slices.ContainsFunc([]string{"./", "../", `.\`, `..\`}, func(lead string) bool { return strings.HasPrefix(word, lead) })
+	}
+	return at(s.Command) || slices.ContainsFunc(s.Args, at)
+}
+
+// foreign returns the references in the server's values that nothing else than
+// its client can fill in, each once.
+func (s Server) foreign() []string {
+	var out []string
+	for _, v := range s.values() {
+		for _, m := range reference.FindAllStringSubmatch(v, -1) {
+			if isForeign(m[1]) && !slices.Contains(out, m[0]) {
+				out = append(out, m[0])
+			}
+		}
+	}
+	return out
+}
+
+// values returns the texts of a definition, in an order that stays.
+func (s Server) values() []string {
+	out := append([]string{s.Command, s.Cwd, s.URL}, s.Args...)
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			out = append(out, m[k])
+		}
+	}
+	return out
 }
 
 // A Warning tells what of a file was not taken over. It holds no values of the file.
@@ -191,6 +226,12 @@ func (d *document) server(m member, p place) (Server, bool) {
 	if len(left) > 0 {
 		d.warn(m.start, "%q: not taken over: %s", m.key, strings.Join(left, ", "))
 	}
+	for _, ref := range s.foreign() {
+		d.warn(m.start, "%q: only its client knows what %s stands for; it stays as it is", m.key, ref)
+	}
+	if s.Cwd == "" && p.project != "" && s.relative() {
+		s.Cwd = p.project // where Claude Code starts it
+	}
 	switch {
 	case s.Command == "" && s.URL == "":
 		d.warn(m.start, "%q has neither a command nor a url, and is left out", m.key)
@@ -246,12 +287,24 @@ func (d *document) field(s *Server, f member) bool {
 		set(&s.Headers, "Authorization", "Bearer ${"+name+"}")
 		return true
 	case "env_vars":
-		for _, name := range texts(v) {
-			set(&s.Env, name, "${"+name+"}")
+		whole := v.kind == isList
+		for _, item := range v.items { // NAME, or {name = NAME, source = …}
+			name := item
+			if item.kind == isMap {
+				name = item.get("name")
+			}
+			if name == nil || name.kind != isString {
+				whole = false
+				continue
+			}
+			set(&s.Env, name.text, "${"+name.text+"}")
 		}
-		return v.kind == isList
+		return whole
 	case "cwd":
 		return take(&s.Cwd, v)
+	case "disabledTools", "excludeTools", "disabled_tools": // Windsurf, Gemini CLI, Codex
+		s.Hidden = append(s.Hidden, texts(v)...)
+		return v.kind == isList
 	case "httpUrl": // Gemini CLI: before url
 		return take(&s.URL, v)
 	case "url", "serverUrl":

@@ -120,6 +120,49 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// What real files hold beside commands and addresses: tools that are switched
+// off stay so, servers of a project run where the project is, and what only the
+// client can fill in is told.
+func TestReadRealLife(t *testing.T) {
+	for text, want := range map[string]struct {
+		server   Server
+		warnings []string
+	}{
+		`{"mcpServers": {"w": {"serverUrl": "https://w.example.com/mcp", "disabledTools": ["drop"], "alwaysAllow": ["get"]}}}`: {
+			Server{Name: "w", URL: "https://w.example.com/mcp", Hidden: []string{"drop"}}, []string{`"w": not taken over: alwaysAllow`}},
+		`{"mcpServers": {"g": {"command": "g", "excludeTools": ["a b", "c"], "includeTools": ["d"]}}}`: {
+			Server{Name: "g", Command: "g", Hidden: []string{"a b", "c"}}, []string{`"g": not taken over: includeTools`}},
+		"[mcp_servers.c]\ncommand = 'c'\ndisabled_tools = ['x']\nenv_vars = ['A', {name = 'B', source = 'local'}]\n": {
+			Server{Name: "c", Command: "c", Env: map[string]string{"A": "${A}", "B": "${B}"}, Hidden: []string{"x"}}, nil},
+		`{"projects": {"/home/a/one": {"mcpServers": {"s": {"command": "./bin/s"}}}}}`: {
+			Server{Name: "s", Command: "./bin/s", Cwd: "/home/a/one"}, nil},
+		`{"projects": {"/home/a/one": {"mcpServers": {"s": {"command": "node", "args": ["../s.js"], "cwd": "/srv"}}}}}`: {
+			Server{Name: "s", Command: "node", Args: []string{"../s.js"}, Cwd: "/srv"}, nil},
+		`{"projects": {"/home/a/one": {"mcpServers": {"s": {"command": "npx", "args": ["-y", "@a/b", "..."]}}}}}`: {
+			Server{Name: "s", Command: "npx", Args: []string{"-y", "@a/b", "..."}}, nil},
+		`{"servers": {"p": {"command": "${command:python.interpreterPath}", "args": ["${workspaceFolder}/x", "${input:a}", "${env:B}", "${workspaceFolderBasename}"]}}}`: {
+			Server{Name: "p", Command: "${command:python.interpreterPath}", Args: []string{"${workspaceFolder}/x", "${input:a}", "${env:B}", "${workspaceFolderBasename}"}},
+			[]string{`"p": only its client knows what ${command:python.interpreterPath} stands for; it stays as it is`,
+				`"p": only its client knows what ${workspaceFolderBasename} stands for; it stays as it is`}},
+	} {
+		got, warnings, err := Read("f", []byte(text))
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %+v, %v", text, got, err)
+		}
+		got[0].file, got[0].path, got[0].Source = "", nil, ""
+		if !reflect.DeepEqual(got[0], want.server) {
+			t.Errorf("%s:\n got %+v\nwant %+v", text, got[0], want.server)
+		}
+		var said []string
+		for _, w := range warnings {
+			said = append(said, w.Text)
+		}
+		if !slices.Equal(said, want.warnings) {
+			t.Errorf("%s: %q", text, said)
+		}
+	}
+}
+
 // A value of another kind than it should be is left out whole, and told.
 func TestReadOddKinds(t *testing.T) {
 	got, warnings, err := Read("f", []byte(`{"mcpServers": {"x": {"command": 5}, "y": {"command": "y", "args": ["a", null], "cwd": 1}, "z": {"url": true}, "w": 7}}`))

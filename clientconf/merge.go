@@ -355,6 +355,8 @@ func block(keys []string, servers []Server, indent int, end string) string {
 				for _, item := range items {
 					line(depth+2, "- "+item)
 				}
+			case hidden:
+				line(depth+1, f.key+": "+v.inline())
 			case string:
 				line(depth+1, f.key+": "+scalar(v))
 			default:
@@ -398,6 +400,8 @@ func flow(s Server) string {
 				items = append(items, quoted(k)+": "+quoted(v[k]))
 			}
 			body = "{" + strings.Join(items, ", ") + "}"
+		case hidden:
+			body = v.inline()
 		default:
 			body = fmt.Sprint(v)
 		}
@@ -426,7 +430,19 @@ func fields(s Server) []fieldValue {
 	add("url", s.URL)
 	add("headers", s.Headers)
 	add("disabled", s.Disabled)
+	add("overrides", hidden(s.Hidden))
 	return out
+}
+
+// hidden are tools, for the overrides of a server.
+type hidden []string
+
+func (h hidden) inline() string {
+	items := make([]string, len(h))
+	for i, name := range h {
+		items[i] = quoted(name) + ": {hidden: true}"
+	}
+	return "{" + strings.Join(items, ", ") + "}"
 }
 
 var (

@@ -64,8 +64,7 @@ func (r Reference) written() string {
 
 // mentions reports whether one of the server's values holds a text.
 func (s Server) mentions(text string) bool {
-	values := slices.Concat([]string{s.Command, s.Cwd, s.URL}, s.Args, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))
-	return slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, text) })
+	return slices.ContainsFunc(s.values(), func(v string) bool { return strings.Contains(v, text) })
 }
 
 // A guardian takes the secrets out of one server.
@@ -270,7 +269,7 @@ func (g *guardian) reference(place, source, inner string) string {
 	switch {
 	case strings.HasPrefix(inner, "input:"):
 		return g.refer(place, inner[len("input:"):], source, true)
-	case inner == "workspaceFolder":
+	case inner == "workspaceFolder" || inner == "workspaceRoot" || inner == "cwd":
 		return "{{workdir}}"
 	case inner == "userHome":
 		return g.variable(place, "HOME")
@@ -279,12 +278,25 @@ func (g *guardian) reference(place, source, inner string) string {
 	}
 	m := variable.FindStringSubmatch(inner)
 	switch {
-	case m == nil, g.own(m[1], inner):
+	case isForeign(inner), g.own(m[1], inner):
 		return quote(source)
 	case m[2] == "" || g.isSecret(m[2]) || g.isKey(m[1], m[2]) || strings.Contains(m[2], `"`):
 		return g.variable(place, m[1])
 	}
 	return "{{env." + m[1] + ` ?? "` + m[2] + `"}}`
+}
+
+// isForeign reports whether a reference is none that this package translates:
+// to a command or a setting of an editor, or to what is open there.
+func isForeign(inner string) bool {
+	switch inner {
+	case "workspaceFolder", "workspaceRoot", "cwd", "userHome", "pathSeparator", "/":
+		return false
+	case "workspaceFolderBasename", "file", "fileBasename", "fileBasenameNoExtension", "fileDirname", "fileDirnameBasename", "fileExtname",
+		"fileWorkspaceFolder", "relativeFile", "relativeFileDirname", "lineNumber", "selectedText", "execPath", "defaultBuildTask", "extensionInstallFolder":
+		return true // VS Code's; variables of the environment are not written so
+	}
+	return !strings.HasPrefix(inner, "input:") && !variable.MatchString(inner)
 }
 
 // own reports whether a variable is one that the server's own env sets, so

@@ -260,6 +260,11 @@ func (c *cli) merge(r *importReport, servers []clientconf.Server) error {
 		names = cfg.Tools.MCPServers
 	}
 	secrets := clientconf.Secrets{Key: guard.SecretKey, Value: func(s string) bool { return (*guard.Redactor)(nil).Text(s) != s }}
+	good, refused := c.acceptable(servers, secrets)
+	if len(good) == 0 {
+		good, refused = servers, nil // the error says what is wrong
+	}
+	servers = good
 	text, outcomes, refs, err := clientconf.Merge(r.App, r.file.Data, servers, secrets, func(name string) bool { _, ok := names[name]; return ok })
 	if err != nil {
 		return err
@@ -271,6 +276,7 @@ func (c *cli) merge(r *importReport, servers []clientconf.Server) error {
 			r.taken = append(r.taken, servers[i])
 		}
 	}
+	r.Servers = append(r.Servers, refused...)
 	if string(text) == string(r.file.Data) {
 		return nil
 	}
@@ -279,6 +285,26 @@ func (c *cli) merge(r *importReport, servers []clientconf.Server) error {
 	}
 	r.text = text
 	return nil
+}
+
+// acceptable returns the servers that an app file can have, and what is said of
+// the others: one that Helve cannot reach, say over a socket, keeps none of the
+// rest from being taken over.
+func (c *cli) acceptable(servers []clientconf.Server, secrets clientconf.Secrets) (good []clientconf.Server, refused []clientconf.Outcome) {
+	for _, s := range servers {
+		text, _, _, err := clientconf.Merge("", nil, []clientconf.Server{s}, secrets, nil)
+		if err == nil && len(text) > 0 { // Helve itself adds nothing
+			_, err = c.checkApp("", text)
+		}
+		if problems := app.ProblemsOf(err); len(problems) > 0 {
+			_, place, _ := strings.Cut(problems[0].Path, "tools.mcp_servers.")
+			_, field, _ := strings.Cut(place, ".")
+			refused = append(refused, clientconf.Outcome{Name: s.Name, Action: "skipped", Note: strings.TrimSpace(field + " " + problems[0].Message)})
+			continue
+		}
+		good = append(good, s)
+	}
+	return good, refused
 }
 
 // checkApp reads an app file where variables need not be set yet: what they

@@ -130,6 +130,31 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// A server that Helve cannot reach keeps none of the rest from being taken
+// over, and stays in the client's file. Tools that were off stay off.
+func TestImportLeavesOutWhatItCannotReach(t *testing.T) {
+	_, _ = machine(t)
+	put(t, "c.json", `{"mcpServers": {
+  "sock": {"type": "http", "url": "unix:///run/x.sock"},
+  "a": {"command": "a", "disabledTools": ["drop all"]}
+}}`)
+	must(t, []string{"import", "--install", "cursor", "--file", "c.json", "--replace"},
+		"a: added", "sock: left out (url is not an absolute http or https URL)", "1 of 2 servers added", "Removed there: a.")
+	if text := get(t, "c.json"); !strings.Contains(text, "unix:///run/x.sock") || strings.Contains(text, "drop all") {
+		t.Errorf("the client's file:\n%s", text)
+	}
+	if text := get(t, "helve.yaml"); !strings.Contains(text, `overrides: {"drop all": {hidden: true}}`) || strings.Contains(text, "sock") {
+		t.Errorf("the app file:\n%s", text)
+	}
+	must(t, []string{"app", "check", "helve.yaml"})
+	must(t, []string{"import", "--uninstall", "cursor", "--file", "c.json"}, "as it was")
+	put(t, "flow.yaml", "app: {app_id: x, name: X}\ntools: {mcp_servers: {b: {command: b}}}\n")
+	must(t, []string{"import", "c.json", "--app", "flow.yaml"}, "1 of 2 servers added")
+	if text := get(t, "flow.yaml"); !strings.Contains(text, `"a": {command: "a", overrides: {"drop all": {hidden: true}}}`) {
+		t.Errorf("the app file:\n%s", text)
+	}
+}
+
 func TestImportConflictKeepsTheFile(t *testing.T) {
 	_, dir := machine(t)
 	const before = "# top\napp: {app_id: mine, name: Mine}\n\ntools: # t\n  mcp_servers:\n    # about github\n    github: {command: other} # c\n\n  capabilities: {default_policy: block}   # odd   spacing\n"
