@@ -152,6 +152,20 @@ func TestLikelierThanInflected(t *testing.T) {
 	}
 }
 
+// Latin letters among others are most often English.
+func TestMixedScripts(t *testing.T) {
+	l := lexiconOf(t, "play_game (action)\nnl: main\n\npublish (action)\nen: release\n")
+	for text, want := range map[string]float32{"ブランチmainにマージ": 0, "открой ветку main": 0, "main": 1, "выложи release": 1} {
+		got := float32(0)
+		for _, m := range l.Match(nil, text, Hint{}) {
+			got = max(got, m.Weight)
+		}
+		if got < want || want == 0 && got > .5 {
+			t.Errorf("%q: weighs %v, want %v", text, got, want)
+		}
+	}
+}
+
 // An action of several words is about what it is done to as well.
 func TestMatchWithinActions(t *testing.T) {
 	l := lexiconOf(t, small+"\nmerge_code (action)\nen: merge a pull request, log in\nja: 削除申請\n\nmerge (action)\nen: merge\n\npull_request (object)\nen: pull request\n\nrequest (object)\nja: 申請\n")

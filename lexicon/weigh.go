@@ -15,6 +15,7 @@ const (
 const (
 	votesEnglish = .25
 	votesHinted  = 1
+	votesMixed   = 2
 	shareLikely  = .6
 )
 
@@ -31,6 +32,9 @@ func (m *matcher) weighLanguages() {
 		return
 	}
 	m.votes = [langCount]float32{votesEnglish}
+	if m.isMixed() {
+		m.votes[English.index()] += votesMixed
+	}
 	m.vote(m.hint.Likely, votesHinted*float32(m.hint.Likely.len()))
 	for i := range m.z.atoms {
 		if m.z.atoms[i].script != letters.Latin {
@@ -52,6 +56,17 @@ func (m *matcher) weighLanguages() {
 			m.likely |= 1 << i
 		}
 	}
+}
+
+// isMixed reports whether the text is in a script other than the Latin one:
+// what stands in Latin letters there is most often English.
+func (m *matcher) isMixed() bool {
+	for i := range m.z.atoms {
+		if s := m.z.atoms[i].script; s != letters.Latin && s != letters.Digits {
+			return true
+		}
+	}
+	return false
 }
 
 // vote shares a vote out among languages.

@@ -138,6 +138,7 @@ func (b *ballot) hint() lexicon.Hint {
 			h.Likely |= lexicon.LangOf(l.code)
 		}
 	}
-	h.Firm = h.Likely != 0 && votes >= 1
+	// One short word may be another language's: dal is "of the", and a branch.
+	h.Firm = h.Likely != 0 && votes >= 2 || votes >= 1 && h.Likely == lexicon.English
 	return h
 }

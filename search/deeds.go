@@ -29,7 +29,7 @@ const (
 // deedWords are the concepts of each deed.
 var deedWords = [deedCount]string{
 	reads:   "get read list show search find query_data load count check compare",
-	creates: "create add insert append write upload send post_message publish generate register write_draft invite reply submit place_order make_schedule reserve",
+	creates: "create report_bug add insert append write upload send post_message publish generate register write_draft invite reply submit place_order make_schedule reserve",
 	deletes: "delete remove_member cancel clear revoke unpublish unsubscribe uninstall remove_tag undo",
 	changes: `update edit rename move set_value replace configure enable disable merge reschedule start stop restart execute lock unlock
 turn_on_device turn_off_device play assign`,

@@ -436,3 +436,14 @@ func TestFindsWhatIsNear(t *testing.T) {
 		}
 	}
 }
+
+// One word that another language knows as a function word does not make the
+// text one of that language: "dal" is a branch in Turkish, and "from the" in Italian.
+func TestOneWordTellsNoLanguage(t *testing.T) {
+	ix := index(t,
+		tool.Definition{Name: "git.create_branch", Module: "git", Description: "Create a new branch."},
+		tool.Definition{Name: "clock.now", Module: "clock", Description: "The time in a time zone."})
+	if got := names(find(t, ix, "yeni dal oluştur")); len(got) == 0 || got[0] != "git.create_branch" {
+		t.Errorf("found %v", got)
+	}
+}
