@@ -20,6 +20,7 @@ type env struct {
 	name             string
 	params           []param
 	sep              bool // a separator stood after the name
+	within           within
 
 	n        int      // how much was read
 	out      []Event  // what was found

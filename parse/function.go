@@ -162,8 +162,15 @@ func (e *env) functionValue() bool {
 	if tag := e.s[:e.pos]; !strings.HasPrefix(tag[strings.LastIndexByte(tag, '<'):], "<parameter") {
 		close = "</" + p.name + ">"
 	}
+	call := element{"<function=", functionClose}
 	for {
-		i, tag := e.find(close, "\n<parameter=", functionClose)
+		i, tag := e.find(e.tags([]string{close, "\n<parameter=", functionClose}, call)...)
+		switch {
+		case i < 0 && e.eof && e.flatten():
+			continue
+		case i >= 0 && e.inner(i, tag, call):
+			continue
+		}
 		if i < 0 && e.eof {
 			e.look = e.pos
 			i, tag = e.find(toolCallClose)

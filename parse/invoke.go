@@ -187,10 +187,18 @@ func (e *env) invokeParam(v invoke) bool {
 
 // invokeValue reads a parameter's value; see functionValue.
 func (e *env) invokeValue(v invoke) bool {
+	call, par := element{v.open() + " name=", v.close()}, element{v.param() + " name=", v.paramClose()}
 	for {
-		i, tag := e.find(v.paramClose(), v.close())
-		if i < 0 {
+		i, tag := e.find(e.tags([]string{v.paramClose(), v.close()}, call, par)...)
+		switch {
+		case i < 0 && e.eof && e.flatten():
+			continue
+		case i < 0:
 			return false
+		case e.inner(i, tag, call, par):
+			continue
+		case tag == v.close() && e.within.open[1] > 0 && e.flatten():
+			continue
 		}
 		ends, wait := true, false
 		if tag == v.paramClose() {

@@ -13,24 +13,25 @@ type machine struct {
 	out   []Event
 	held  strings.Builder // text that later text may change
 
-	line    bool     // only white space stands before in this line
-	indent  int      // columns of it
-	blank   bool     // only white space stands before in the reply
-	ticks   int      // of the code span that may be open
-	fence   byte     // of the fenced block that is open; 0: none
-	fenceN  int      // its length
-	nested  bool     // this machine reads a part of another's text
-	trim    bool     // white space is dropped until the next visible character
-	called  bool     // a call was read
-	thought bool     // reasoning was read
-	inJSON  lexer    // ordinary JSON that text is within
-	look    int      // up to where the held text was looked at
-	spent   int      // bytes looked at in vain since the end is known
-	mode    mode     // what is under way
-	endless bool     // reasoning in the middle of a line was not closed up to the end
-	closers []string // they end what is neither searched nor quoted
-	say     Kind     // what that is: Thinking, or Text
-	framed  bool     // it is a message of a format that has only such
+	line      bool     // only white space stands before in this line
+	indent    int      // columns of it
+	blank     bool     // only white space stands before in the reply
+	ticks     int      // of the code span that may be open
+	fence     byte     // of the fenced block that is open; 0: none
+	fenceN    int      // its length
+	nested    bool     // this machine reads a part of another's text
+	trim      bool     // white space is dropped until the next visible character
+	called    bool     // a call was read
+	thought   bool     // reasoning was read
+	inJSON    lexer    // ordinary JSON that text is within
+	look      int      // up to where the held text was looked at
+	spent     int      // bytes looked at in vain since the end is known
+	flattened int      // bytes of values that were read twice
+	mode      mode     // what is under way
+	endless   bool     // reasoning in the middle of a line was not closed up to the end
+	closers   []string // they end what is neither searched nor quoted
+	say       Kind     // what that is: Thinking, or Text
+	framed    bool     // it is a message of a format that has only such
 
 	cands []*opener // that begin the held text, the longest first
 	tried int       // how many of them were not it

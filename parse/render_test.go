@@ -1,6 +1,8 @@
 package parse
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +63,31 @@ func TestRendered(t *testing.T) {
 		}
 		if f.Calls(nil) != "" {
 			t.Errorf("%s: no calls are written as %q", f.Name, f.Calls(nil))
+		}
+	}
+}
+
+// A value may itself show calls, in the words of the format: those are not made,
+// and no byte of the value is lost. So it is with a tag alone.
+func TestRenderedWithin(t *testing.T) {
+	tools := NewTools(testTools...)
+	tokens := []*Format{FunctionGemma, Gemma4, Glimmer, KimiK3, MiniMaxM3, Step3} // no text holds these
+	for _, f := range Formats() {
+		if slices.Contains(tokens, f) {
+			continue
+		}
+		shown := f.Calls([]tool.Call{{Name: "get_weather", Args: []byte(`{"city": "Paris", "days": 3}`)}, {Name: "now"}})
+		for _, said := range []string{shown, strings.TrimSpace(strings.SplitAfter(shown, ">")[0])} {
+			args, err := json.Marshal(map[string]string{"content": "It is so:\n\n" + said + "\n\nYou see.\n", "path": "a.md"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls := []tool.Call{{Name: "write_file", Args: args}, {Name: "search", Args: []byte(`{"query": "q"}`)}}
+			text := f.Calls(calls)
+			if m := Read(f.New(tools), text); !sameCalls(m.Calls, calls) {
+				t.Errorf("%s: %s\ngave %+v", f.Name, text, m)
+			}
+			check(t, f, tools, text, func(s string) []string { return bytewise(s, 5) })
 		}
 	}
 }

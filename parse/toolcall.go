@@ -173,7 +173,10 @@ func (e *env) argPairs(start int) verdict {
 }
 
 // to moves on to another stage.
-func (e *env) to(pos, stage int) { e.pos, e.look, e.stage = pos, pos, stage }
+func (e *env) to(pos, stage int) {
+	e.pos, e.look, e.stage = pos, pos, stage
+	e.within = within{}
+}
 
 func (e *env) pairName() bool {
 	i, tag := e.find(toolSep, keyOpen, toolCallClose, toolCallOpen)
@@ -236,7 +239,15 @@ func (e *env) pairValueStart() bool {
 }
 
 func (e *env) pairValue() bool {
-	i, tag := e.find(valueClose, keyOpen)
+	call := element{toolCallOpen, toolCallClose}
+	i, tag := e.find(e.tags([]string{valueClose, keyOpen}, call)...)
+	switch {
+	case i < 0 && e.eof && e.flatten(), i >= 0 && e.inner(i, tag, call):
+		return true
+	case tag == toolCallClose:
+		e.look = i + len(tag)
+		return true
+	}
 	if i < 0 && e.eof {
 		e.look = e.pos
 		i, tag = e.find(toolCallClose)
