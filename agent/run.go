@@ -230,7 +230,7 @@ const maxForms = 2
 func (r *run) form(text string) (Reason, string) {
 	raw, problem := r.formed(text)
 	if problem == "" {
-		r.out.Text, r.out.Output = text, raw
+		r.out.Text, r.out.Output = string(raw), raw // without a fence, which programs would stumble over
 		return Answered, ""
 	}
 	if r.asked++; r.asked > maxForms {

@@ -188,6 +188,8 @@ func TestAnswersInVain(t *testing.T) {
 		"for good":     {used, times(3, says(unknown)), 2, "3 answers in a row held calls that cannot be read", "did you mean filesystem.list", 3},
 		"of the form": {used + `,"runtime":{"mode":"one_shot","output":{"type":"object","required":["name"]}}`, []http.HandlerFunc{says(`{"name":"it","arguments":{}}`)},
 			0, `{"name":"it","arguments":{}}`, "", 1},
+		"of the form, fenced": {used + `,"runtime":{"mode":"one_shot","output":{"type":"object","required":["name"]}}`, []http.HandlerFunc{says("```json\n{\"name\":\"it\"}\n```")},
+			0, "\x00{\"name\":\"it\"}\n", "", 1},
 		"empty":          {used, []http.HandlerFunc{says(""), says("Here I am.")}, 0, "Here I am.", "Your last answer was empty", 2},
 		"empty for good": {used, times(3, says(" \n")), 2, "the model said nothing, 3 times in a row", "Your last answer was empty", 3},
 		"only thought of": {used, []http.HandlerFunc{chunks(`{"choices":[{"delta":{"reasoning_content":"Hm."},"finish_reason":"length"}]}`, "[DONE]")},
@@ -198,7 +200,7 @@ func TestAnswersInVain(t *testing.T) {
 			s := newScripted(t, c.answers...)
 			app := strings.Replace(s.app(c.more), `"brain":{`, `"brain":{"native_tool_use":false,`, 1)
 			out, errs, code := run(t, folder(t, "app.yaml", app), "", "run", "app.yaml", "What is here?")
-			if code != c.code || !strings.Contains(out+errs, c.says) {
+			if code != c.code || !strings.Contains("\x00"+out+errs, c.says) {
 				t.Errorf("exit code %d, want %d and %q\n%s%s", code, c.code, c.says, out, errs)
 			}
 			asked := s.requests()

@@ -101,7 +101,7 @@ func (c *cli) task(ctx context.Context, args []string) (string, error) {
 			if len(args) == 0 { // they may have meant it for the task
 				return "", usage("there is no app file %q, and helve run needs one before the task. %s", c.appFile, c.howToBegin(ctx, `run helve.yaml "…"`))
 			}
-			return "", usage("there is no app file %s", c.appFile)
+			return "", usage("there is no app file %s. %s", c.appFile, c.howToBegin(ctx, `run helve.yaml "…"`))
 		}
 	case len(args) == 2:
 		return "", usage("there are two app files, %s and %s", c.appFile, args[0])
@@ -353,6 +353,9 @@ func (c *cli) sayOutcome(out agent.Outcome, session string) {
 	case out.Reason == agent.Answered && out.Detail != "":
 		fmt.Fprintf(c.err, "%s %s\n", s.warn("note:"), cleanText(out.Detail))
 	case out.Reason != agent.Answered:
+		if out.Reason == agent.Cancelled && isTerminal(c.err) { // which shows ^C
+			fmt.Fprintln(c.err)
+		}
 		fmt.Fprintf(c.err, "%s %s\n", s.bad(string(out.Reason)+":"), cleanText(out.Detail))
 		fmt.Fprintf(c.err, "%s\n", s.dim("The session is kept: helve run "+c.appName()+" \"…\" --session "+session))
 	}
