@@ -198,6 +198,9 @@ func (m *matcher) longest() int {
 func (m *matcher) walkWords(i int) {
 	a := &m.z.atoms[i]
 	own := writtenIn(a.script)
+	if i+1 < m.end && m.z.atoms[i+1].unspaced() && m.z.atoms[i+1].from == a.to {
+		own |= writtenIn(m.z.atoms[i+1].script) // PR出して
+	}
 	if len(m.particles) > 0 && m.walkApart(i) {
 		return
 	}

@@ -22,7 +22,7 @@ ru: удалить, удали
 tr: silmek, sil
 ar: حذف, احذف
 id: hapus, menghapus
-ja: 削除, 消す
+ja: 削除, 消す, DEL打
 ko: 삭제, 지우다
 zh: 删除, 刪除
 da: slette, slet
@@ -107,6 +107,7 @@ func TestMatch(t *testing.T) {
 		{"把这个文件删除", "文件=file 删除=delete"},
 		{"slet filerne", "slet=delete filerne=file"},
 		{"ブログを書く", ""},
+		{"DEL打って", "DEL打=delete"},
 		{"suprimer le fihcier", "suprimer=delete fihcier=file"},
 		{"effacer, effaccer, effcaer", "effacer=delete effaccer=delete effcaer=delete"},
 		{"deleet", ""},

@@ -130,7 +130,7 @@ func (m *matcher) factor(i, n int, langs Langs) float32 {
 
 func (m *matcher) factorLatin(a *atom, n int, langs Langs) float32 {
 	switch {
-	case langs&m.likely != 0:
+	case langs&m.likely != 0, langs&^inLatin != 0 && n > 1:
 		return 1
 	case langs&English != 0:
 		return factorEnglish

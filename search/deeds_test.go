@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -11,12 +12,15 @@ import (
 
 // Tools that are alike but for what they do are in the order of what was asked.
 func TestFindsWhatDoesAsAsked(t *testing.T) {
-	ix := index(t,
-		tool.Definition{Name: "a.create_meeting", Description: "A meeting of the calendar."},
-		tool.Definition{Name: "b.red_meeting", Description: "A meeting of the calendar."},
-		tool.Definition{Name: "c.find_meeting", Description: "A meeting of the calendar."},
-		tool.Definition{Name: "d.brown_fox", Description: "A fox."},
-	)
+	defs := []tool.Definition{
+		{Name: "a.create_meeting", Description: "A meeting of the calendar."},
+		{Name: "b.red_meeting", Description: "A meeting of the calendar."},
+		{Name: "c.find_meeting", Description: "A meeting of the calendar."},
+	}
+	for i := range 20 {
+		defs = append(defs, tool.Definition{Name: fmt.Sprintf("d.brown_fox%d", i), Description: "A fox."})
+	}
+	ix := index(t, defs...)
 	byName := []string{"a.create_meeting", "b.red_meeting", "c.find_meeting"}
 	toKnow := []string{"b.red_meeting", "c.find_meeting", "a.create_meeting"}
 	for query, want := range map[string][]string{
