@@ -2,6 +2,7 @@ package root
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -17,10 +18,15 @@ type Fenced struct {
 	Placed []string // of both, those that would be neither if a folder above them had another name
 }
 
+// maxNested bounds the entries that are looked at for what is git's or Helve's
+// own beneath the top of a root without rules.
+const maxNested = 200_000
+
 // Fences lists what programs must be kept from. More than most of them are an
-// error, and so is a folder too large to look through, which is done only if a
-// rule file has rules.
-func (r *Root) Fences(ctx context.Context, most int) (Fenced, error) {
+// error, and so is a folder too large to look through. If no rule file has
+// rules, what git and Helve keep elsewhere than at the top is looked for only
+// if nested is true, until half of most are found or the folder is too large.
+func (r *Root) Fences(ctx context.Context, most int, nested bool) (Fenced, error) {
 	var f Fenced
 	rules := r.current()
 	if rules.err != nil {
@@ -74,6 +80,20 @@ func (r *Root) Fences(ctx context.Context, most int) (Fenced, error) {
 		}}
 		err = v.start("")
 		return f, err
+	}
+	if nested {
+		v := visitor{root: r, ctx: ctx, opts: WalkOptions{Limit: maxNested}, visit: func(e Entry) error {
+			if len(f.Hidden)+len(f.Kept) >= most/2 {
+				return fs.SkipAll
+			}
+			if own := alwaysBlocked(e.Name) && (e.Mode.IsDir() || gitsOwn(e.Name)); e.Err != nil || !own {
+				return nil
+			}
+			return visit(e.Rel, e.Mode)
+		}}
+		if err := v.start(""); err != nil && !errors.Is(err, ErrTooMany) {
+			return f, err
+		}
 	}
 	for _, rel := range rules.always() {
 		if rel == "." {

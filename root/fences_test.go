@@ -25,7 +25,7 @@ func TestFences(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{".git/config", ".helve/db", "a", "app.yaml", "state/x", "state/y", "sub/key.pem", "sub/.git/config", "dark/one", "dark/two", "kept/a", "deep/er/key.pem"} {
+	for _, name := range []string{".git/config", ".helve/db", "a", "app.yaml", "state/x", "state/y", "sub/key.pem", "sub/.git/config", "dark/one", "dark/two", "kept/a", "deep/er/key.pem", "other/.helve/db", "tree/.git", "tree/.helve-tmp-1"} {
 		write(name, "")
 	}
 	r, err := root.Open(dir)
@@ -35,7 +35,7 @@ func TestFences(t *testing.T) {
 	defer r.Close()
 	check := func(what string, want ...[]string) {
 		t.Helper()
-		f, err := r.Fences(t.Context(), 100)
+		f, err := r.Fences(t.Context(), 100, false)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -54,20 +54,27 @@ func TestFences(t *testing.T) {
 		}
 	}
 	check("no rules", []string{".helve"}, []string{".git"}, nil)
+	f, err := r.Fences(t.Context(), 100, true)
+	if err != nil || !slices.Equal(f.Hidden, []string{filepath.Join(dir, ".helve"), filepath.Join(dir, "other/.helve")}) || !slices.Equal(f.Kept, []string{filepath.Join(dir, ".git"), filepath.Join(dir, "sub/.git"), filepath.Join(dir, "tree/.git")}) {
+		t.Errorf("no rules, nested: %v %v", f, err)
+	}
+	if f, err := r.Fences(t.Context(), 4, true); err != nil || len(f.Hidden)+len(f.Kept) != 2 {
+		t.Errorf("no rules, more than half of the most: %v %v", f, err)
+	}
 	r.Block(filepath.Join(dir, "state"))
 	r.Protect(filepath.Join(dir, "app.yaml"))
 	check("blocked and protected", []string{".helve", "state"}, []string{".git", "app.yaml"}, nil)
 	write(root.IgnoreFile, "*.pem\n!sub/other.pem\n/dark/\n")
 	write(root.ProtectFile, "kept\n")
-	check("rules", []string{".helve", "dark", "deep/er/key.pem", "state", "sub/key.pem"}, []string{".git", ".helveignore", ".helveprotect", "app.yaml", "kept", "sub/.git"},
+	check("rules", []string{".helve", "dark", "deep/er/key.pem", "other/.helve", "state", "sub/key.pem", "tree/.helve-tmp-1"}, []string{".git", ".helveignore", ".helveprotect", "app.yaml", "kept", "sub/.git", "tree/.git"},
 		[]string{"deep/er/key.pem", "sub/key.pem"}) // what another folder is called may decide
 	write(root.IgnoreFile, "*.pem\ndark/\n")
-	check("rules of names", []string{".helve", "dark", "deep/er/key.pem", "state", "sub/key.pem"}, []string{".git", ".helveignore", ".helveprotect", "app.yaml", "kept", "sub/.git"}, nil)
-	if _, err := r.Fences(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "name folders") {
+	check("rules of names", []string{".helve", "dark", "deep/er/key.pem", "other/.helve", "state", "sub/key.pem", "tree/.helve-tmp-1"}, []string{".git", ".helveignore", ".helveprotect", "app.yaml", "kept", "sub/.git", "tree/.git"}, nil)
+	if _, err := r.Fences(t.Context(), 5, false); err == nil || !strings.Contains(err.Error(), "name folders") {
 		t.Errorf("more than the most: %v", err)
 	}
 	write(root.IgnoreFile, "\x00")
-	if _, err := r.Fences(t.Context(), 100); err == nil {
+	if _, err := r.Fences(t.Context(), 100, false); err == nil {
 		t.Error("rules that cannot be read fence nothing in")
 	}
 }

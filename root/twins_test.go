@@ -123,7 +123,7 @@ func TestHardLinksThatCannotBeTold(t *testing.T) {
 		t.Errorf("a file with two names: %v", err)
 	}
 	resolve(t, r, "alone", root.ToRead)
-	if _, err := r.Fences(t.Context(), 10); err == nil {
+	if _, err := r.Fences(t.Context(), 10, false); err == nil {
 		t.Error("commands are fenced")
 	}
 }
@@ -138,7 +138,7 @@ func TestHardLinksAreFenced(t *testing.T) {
 	hardLink(t, dir, "a.key", "lib/seen")
 	hardLink(t, dir, "a.lock", "lib/held")
 	put(t, dir, "lib/other", "x")
-	f, err := r.Fences(t.Context(), 100)
+	f, err := r.Fences(t.Context(), 100, false)
 	must(t, err)
 	for name, list := range map[string][]string{"lib/seen": f.Hidden, "lib/held": f.Kept} {
 		if !slices.Contains(list, filepath.Join(dir, name)) {
@@ -151,7 +151,7 @@ func TestHardLinksAreFenced(t *testing.T) {
 	for i := range 20 {
 		hardLink(t, dir, "a.key", fmt.Sprintf("lib/more%d", i))
 	}
-	if _, err := r.Fences(t.Context(), 10); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := r.Fences(t.Context(), 10, false); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("more than can be fenced: %v", err)
 	}
 }

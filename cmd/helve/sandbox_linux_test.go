@@ -193,6 +193,26 @@ func TestCommandsLeaveThePolicyInItsPlace(t *testing.T) {
 	})
 }
 
+// What git and Helve keep beneath the top of the root is out of reach without
+// any rules, too.
+func TestCommandsLeaveOtherRepositories(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		dir := folder(t, "app.yaml", unasked("require"), "sub/.git/config", "as it was", "tree/.git", "gitdir: ../sub/.git\n", "other/.helve/helve.db", "s3cret", "free/a", "x")
+		out := m.shell(t, dir, `cat sub/.git/config other/.helve/helve.db; for f in sub/.git/config sub/.git/hooks tree/.git other/.helve/helve.db; do echo x > $f; rm -f $f; done; rm -rf other/.helve; mv sub z; echo x > z/.git/config; mv z sub; echo new > free/a; echo end`)
+		if strings.Contains(out, "s3cret") || !strings.Contains(out, "as it was") || !strings.Contains(out, "end") {
+			t.Errorf("%s", out)
+		}
+		for file, want := range map[string]string{"sub/.git/config": "as it was", "tree/.git": "gitdir: ../sub/.git\n", "other/.helve/helve.db": "s3cret", "free/a": "new\n"} {
+			if got := read(t, filepath.Join(dir, file)); got != want {
+				t.Errorf("%s is now %q: %s", file, got, out)
+			}
+		}
+		if exists(filepath.Join(dir, "sub/.git/hooks")) {
+			t.Error("a hook was made")
+		}
+	})
+}
+
 // What is ignored or protected where it lies is not made readable or writable
 // by giving a folder above it another name.
 func TestCommandsLeaveWhatIsIgnoredInItsPlace(t *testing.T) {

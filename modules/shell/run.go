@@ -61,7 +61,7 @@ const maxFences = 256
 
 // spec is what the sandbox grants a command.
 func (s *shell) spec(ctx context.Context, program string, p *plan, g module.Grant, limit time.Duration) (sandbox.Spec, error) {
-	fenced, err := s.root.Fences(ctx, maxFences)
+	fenced, err := s.root.Fences(ctx, maxFences, p.profile != command.Passive)
 	if err != nil {
 		return sandbox.Spec{}, tool.Errorf(tool.CodeIgnoredPath, "what is ignored cannot be kept from the command: %v", err)
 	}
