@@ -82,7 +82,7 @@ func (m *Model) said(msg *llm.Message) (all []any) {
 		all = append(all, object{"type": "text", "text": text})
 	}
 	for _, c := range msg.Calls {
-		all = append(all, object{"type": "tool_use", "id": wire.ID(c.ID, 64), "name": c.Name, "input": wire.Object(c.Args)})
+		all = append(all, object{"type": "tool_use", "id": wire.ID(c.ID, 64), "name": wire.Name(c.Name), "input": wire.Object(c.Args)})
 	}
 	if text == "" && len(msg.Calls) == 0 {
 		return nil

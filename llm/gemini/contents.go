@@ -70,7 +70,7 @@ func (m *Model) said(msg *llm.Message) (parts []any) {
 	}
 	for i, c := range msg.Calls {
 		mine := ownOf(c.Opaque, c.From, m.From())
-		call := object{"name": c.Name, "args": wire.Object(c.Args)}
+		call := object{"name": wire.Name(c.Name), "args": wire.Object(c.Args)}
 		if mine.ID != "" {
 			call["id"] = mine.ID
 		}
@@ -117,10 +117,10 @@ func results(answers []llm.Answer, calls []llm.Call, me string) (parts []any) {
 			images = append(images, object{"text": note})
 			images = append(images, contents(shown)...)
 		}
-		r := object{"name": a.Name, "response": object{key: text}}
+		r := object{"name": wire.Name(a.Name), "response": object{key: text}}
 		for _, c := range calls {
 			if mine := ownOf(c.Opaque, c.From, me); c.ID == a.CallID {
-				r["name"] = c.Name
+				r["name"] = wire.Name(c.Name)
 				if mine.ID != "" {
 					r["id"] = mine.ID
 				}

@@ -100,7 +100,7 @@ func (m *Model) messages(req *llm.Request) []any {
 		switch {
 		case len(msg.Answers) > 0:
 			for _, a := range msg.Answers {
-				all = append(all, with(object{"role": "tool", "tool_name": a.Name, "tool_call_id": a.CallID}, a.Content))
+				all = append(all, with(object{"role": "tool", "tool_name": wire.Name(a.Name), "tool_call_id": a.CallID}, a.Content))
 			}
 		case msg.Role == llm.Assistant:
 			all = append(all, m.said(msg, i >= turn))
@@ -132,7 +132,7 @@ func (m *Model) said(msg *llm.Message, now bool) object {
 	delete(o, "images")
 	var calls []any
 	for _, c := range msg.Calls {
-		calls = append(calls, object{"id": c.ID, "function": object{"name": c.Name, "arguments": wire.Object(c.Args)}})
+		calls = append(calls, object{"id": c.ID, "function": object{"name": wire.Name(c.Name), "arguments": wire.Object(c.Args)}})
 	}
 	if calls == nil {
 		return o

@@ -141,7 +141,7 @@ func (m *Model) chatSaid(msg *llm.Message, now bool) any {
 	}
 	var calls []any
 	for _, c := range msg.Calls {
-		calls = append(calls, object{"id": m.id(c.ID), "type": "function", "function": object{"name": c.Name, "arguments": string(wire.Object(c.Args))}})
+		calls = append(calls, object{"id": m.id(c.ID), "type": "function", "function": object{"name": wire.Name(c.Name), "arguments": string(wire.Object(c.Args))}})
 	}
 	if calls != nil {
 		o["tool_calls"] = calls

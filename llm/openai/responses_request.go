@@ -96,7 +96,7 @@ func (m *Model) said(msg *llm.Message) (all []any) {
 		all = append(all, object{"role": "assistant", "content": []any{object{"type": "output_text", "text": text}}})
 	}
 	for _, c := range msg.Calls {
-		all = append(all, object{"type": "function_call", "call_id": wire.ID(c.ID, 64), "name": c.Name, "arguments": string(wire.Object(c.Args))})
+		all = append(all, object{"type": "function_call", "call_id": wire.ID(c.ID, 64), "name": wire.Name(c.Name), "arguments": string(wire.Object(c.Args))})
 	}
 	if len(msg.Calls) == 0 && msg.Text() == "" {
 		return nil // reasoning that nothing follows is an error

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 
 // conversation has all that a request can hold: images of the user and in
 // results, several calls at once, one that failed, arguments that are no JSON,
-// ids of other makes, thoughts of the model's own and of another.
+// ids of other makes, a name that no tool may have, thoughts of the model's own and of another.
 func conversation(from string, thought, call json.RawMessage) *llm.Request {
 	warm := 0.5
 	png := tool.Content{MIME: "image/png", Data: []byte("PNG")}
@@ -34,8 +34,8 @@ func conversation(from string, thought, call json.RawMessage) *llm.Request {
 			{Role: llm.Results, Answers: []llm.Answer{{CallID: "functions.look:0", Name: "look", Content: []tool.Content{{Text: "unreadable"}}, Failed: true}}},
 			llm.Said(llm.User, "Again"),
 			{Role: llm.Assistant, Thought: []llm.Thought{{Text: "So", Opaque: thought, From: from}},
-				Calls: []llm.Call{{ID: "a1", Name: "look", Args: json.RawMessage(`{"at":1}`), Opaque: call, From: from}, {ID: "a2", Name: "look"}}},
-			{Role: llm.Results, Answers: []llm.Answer{{CallID: "a1", Name: "look", Content: []tool.Content{{Text: "seen"}, png}}, {CallID: "a2", Name: "look"}}},
+				Calls: []llm.Call{{ID: "a1", Name: "look", Args: json.RawMessage(`{"at":1}`), Opaque: call, From: from}, {ID: "a2", Name: "multi_tool_use.parallel"}}},
+			{Role: llm.Results, Answers: []llm.Answer{{CallID: "a1", Name: "look", Content: []tool.Content{{Text: "seen"}, png}}, {CallID: "a2", Name: "multi_tool_use.parallel"}}},
 		},
 		Tools: []llm.Tool{{Name: "look", Description: "Looks.", Input: json.RawMessage(`{"type":"object","properties":{"at":{"const":1,"examples":[2]}},"additionalProperties":false}`)},
 			{Name: "wait", Input: json.RawMessage(`{"type":"object"}`)}},

@@ -69,6 +69,23 @@ func ID(id string, most int) string {
 	return text[:min(len(text), most)]
 }
 
+// Name returns the name of a call as all APIs take it: models also call what
+// there is not, by names that no tool may have, and those that call in their
+// text write other forms. Who refused such a name would refuse the conversation
+// from then on.
+func Name(name string) string {
+	for i := range len(name) {
+		c := name[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return tool.Wire(name)
+		}
+	}
+	if name == "" || len(name) > tool.MaxWire {
+		return tool.Wire(name)
+	}
+	return name
+}
+
 // Turn returns the index of the first message after what the user said last:
 // those from there on are the turn that is under way.
 func Turn(all []llm.Message) int {
