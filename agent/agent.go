@@ -21,10 +21,12 @@ type Agent struct {
 	Brains []Brain     // the first thinks; the others stand in for it, in this order
 
 	// Prompt returns what the model is told first. It is asked for every turn,
-	// and should return the same text unless something has changed; of the
-	// memory the conversation keeps what it was told first (see System). Nil:
-	// nothing.
+	// and should return the same text unless something has changed. Nil: nothing.
 	Prompt func(ctx context.Context, from tool.Origin, b *Brain) (*Prompt, error)
+
+	// Recall returns the memory that stands in the prompt. It is asked when a
+	// conversation is told of it (see System). Nil: that of Prompt.
+	Recall func(ctx context.Context, from tool.Origin) (string, error)
 
 	// Show returns the tools that the model sees this turn. Nil: none.
 	Show func(from tool.Origin, b *Brain) []inject.Item

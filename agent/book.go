@@ -66,11 +66,12 @@ func (b *Book) now() time.Time {
 func saidKey(id string, n int) string { return fmt.Sprintf("%s/%08d", id, n) }
 
 // Save keeps what was added to a conversation since it was last saved or
-// loaded. Who it is by and what it came to stands in k, of which the rest is
+// loaded. A power failure may take the last turns, the end of the process takes
+// nothing. Who it is by and what it came to stands in k, of which the rest is
 // filled in.
 func (b *Book) Save(ctx context.Context, c *Conversation, k Kept) error {
 	end := c.Base + len(c.Messages)
-	err := b.Store.Update(ctx, func(w store.Writer) error {
+	err := b.Store.Update(store.Unsynced(ctx), func(w store.Writer) error {
 		old, err := keptBucket.Get(w, c.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound):

@@ -56,6 +56,11 @@ func (a *Agent) System(ctx context.Context, c *Conversation, b *Brain) (string, 
 		return "", fmt.Errorf("the prompt cannot be made: %w", err)
 	}
 	if c.told == nil || c.told.agent != from.Agent {
+		if a.Recall != nil {
+			if p.Memory, err = a.Recall(ctx, from); err != nil {
+				return "", fmt.Errorf("the memory cannot be read: %w", err)
+			}
+		}
 		c.told = &told{from.Agent, p.Memory, time.Now()}
 	}
 	p.Memory = c.told.memory

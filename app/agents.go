@@ -37,7 +37,8 @@ func (a *App) Agent(ctx context.Context, id, user string) (*agent.Agent, error) 
 	}
 	ag := &agent.Agent{
 		From:    tool.Origin{App: a.Config.App.ID, Agent: d.ID, User: user, Kind: tool.KindModel},
-		Prompt:  a.Prompt,
+		Prompt:  a.prompt,
+		Recall:  a.recall,
 		Show:    func(from tool.Origin, b *agent.Brain) []inject.Item { return a.shown(from, b).Items },
 		Offered: a.offered,
 		Do:      a.CallAll,
@@ -339,6 +340,30 @@ func (s *activations) forget(session string) {
 
 // Prompt returns what an agent is told first, section by section.
 func (a *App) Prompt(ctx context.Context, from tool.Origin, b *agent.Brain) (*agent.Prompt, error) {
+	p, err := a.prompt(ctx, from, b)
+	if err == nil {
+		p.Memory, err = a.recall(ctx, from)
+	}
+	return p, err
+}
+
+// recall returns what the modules know for an agent.
+func (a *App) recall(ctx context.Context, from tool.Origin) (string, error) {
+	var all []string
+	for _, recall := range a.recalls {
+		text, err := recall(ctx, from)
+		if err != nil {
+			return "", err
+		}
+		if text != "" {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "\n\n"), nil
+}
+
+// prompt returns the prompt without the memory.
+func (a *App) prompt(ctx context.Context, from tool.Origin, b *agent.Brain) (*agent.Prompt, error) {
 	d, err := a.declared(from.Agent)
 	if err != nil {
 		return nil, err
@@ -356,7 +381,7 @@ func (a *App) Prompt(ctx context.Context, from tool.Origin, b *agent.Brain) (*ag
 		if err != nil {
 			return nil, err
 		}
-		for to, text := range map[*string]string{&p.Memory: t.Memory, &p.Remembering: t.Remembering, &p.Hints: t.Hints,
+		for to, text := range map[*string]string{&p.Remembering: t.Remembering, &p.Hints: t.Hints,
 			&p.Specialists: t.Specialists, &p.Skills: t.Skills, &p.Channels: t.Channels} {
 			if text != "" {
 				*to = strings.TrimSpace(*to + "\n\n" + text)

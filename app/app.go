@@ -117,8 +117,9 @@ type App struct {
 	taint    *guard.Taint
 	counted  *guard.Counter // nil: nothing is counted
 	changes  *guard.Changes
-	costs    map[string]Costing                            // by tool
-	judges   map[string]guard.Policy                       // the modules' own policies
+	costs    map[string]Costing      // by tool
+	judges   map[string]guard.Policy // the modules' own policies
+	recalls  []func(context.Context, tool.Origin) (string, error)
 	tellers  []teller                                      // what agents are told of the modules
 	sees     map[string]func(tool.Origin, *tool.Tool) bool // who may know of a module's tools
 	trees    *sync.Map                                     // of agents that set agents to work, by the outermost call
@@ -355,6 +356,9 @@ func (a *App) openModule(ctx context.Context, m *module.Module, block ModuleBloc
 	}
 	if ts.Sees != nil {
 		a.sees[m.Name] = ts.Sees
+	}
+	if ts.Recall != nil {
+		a.recalls = append(a.recalls, ts.Recall)
 	}
 	if ts.Tell != nil {
 		a.tellers = append(a.tellers, ts.Tell)

@@ -117,13 +117,15 @@ type Toolset struct {
 	// Tell returns what an agent is told of the module before a conversation,
 	// in the words of its prompt. It is asked for every turn, and must return
 	// the same while nothing has changed. Nil: nothing.
-	Tell  func(ctx context.Context, from tool.Origin) (Told, error)
-	Close func() error // may be nil
+	Tell func(ctx context.Context, from tool.Origin) (Told, error)
+	// Recall returns what is known: goal, tasks, facts. It is asked only when
+	// an agent is told of the memory, which is not every turn. Nil: nothing.
+	Recall func(ctx context.Context, from tool.Origin) (string, error)
+	Close  func() error // may be nil
 }
 
 // Told is what a module tells an agent, by the sections of the prompt (SPEC L2).
 type Told struct {
-	Memory      string // what is known: goal, tasks, facts
 	Remembering string // how memory is used
 	Hints       string
 	Specialists string // to whom the agent may delegate

@@ -26,7 +26,7 @@ type agents struct{ host *module.Host }
 
 func open(_ context.Context, h *module.Host, _ Config) (*module.Toolset, error) {
 	a := &agents{h}
-	return &module.Toolset{Tools: []*tool.Tool{a.spawn(), a.consult(), a.handOver(), a.todo(), completion()}, Sees: a.sees, Tell: a.tell}, nil
+	return &module.Toolset{Tools: []*tool.Tool{a.spawn(), a.consult(), a.handOver(), a.todo(), completion()}, Sees: a.sees, Tell: a.tell, Recall: a.recall}, nil
 }
 
 // sees shows the tools to agents of the app, and those that need another agent
@@ -190,8 +190,8 @@ func completion() *tool.Tool {
 	return tool.NewFor(d, func(_ context.Context, _ *tool.Call, in completionInput) (string, error) { return in.Result, nil })
 }
 
-// tell names the agents to whom a caller may give work, and its plan.
-func (a *agents) tell(ctx context.Context, from tool.Origin) (told module.Told, err error) {
+// tell names the agents to whom a caller may give work.
+func (a *agents) tell(_ context.Context, from tool.Origin) (told module.Told, _ error) {
 	if a.host.Delegates != nil {
 		var b strings.Builder
 		for i, d := range a.host.Delegates(from) {
@@ -213,11 +213,16 @@ func (a *agents) tell(ctx context.Context, from tool.Origin) (told module.Told, 
 		}
 		told.Specialists = strings.TrimSpace(b.String())
 	}
+	return told, nil
+}
+
+// recall tells the plan of a session.
+func (a *agents) recall(ctx context.Context, from tool.Origin) (told string, _ error) {
 	if from.Session == "" || a.host.Store == nil {
-		return told, nil
+		return "", nil
 	}
 	var plan []item
-	err = a.host.Store.View(ctx, func(r store.Reader) error {
+	err := a.host.Store.View(ctx, func(r store.Reader) error {
 		plan = nil
 		for key, p := range plans.Scan(r, planKey(from)) {
 			if key == planKey(from) {
@@ -228,13 +233,13 @@ func (a *agents) tell(ctx context.Context, from tool.Origin) (told module.Told, 
 	})
 	for i, it := range plan {
 		if i == 0 {
-			told.Memory = "Plan:"
+			told = "Plan:"
 		}
 		mark := map[string]string{"done": "x", "doing": ">"}[it.Status]
 		if mark == "" {
 			mark = " "
 		}
-		told.Memory += fmt.Sprintf("\n- [%s] %s", mark, it.Text)
+		told += fmt.Sprintf("\n- [%s] %s", mark, it.Text)
 	}
 	return told, err
 }

@@ -33,7 +33,10 @@ func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) 
 	m := &memory{h, c}
 	return &module.Toolset{
 		Tools: []*tool.Tool{m.rememberTool(), m.recallTool(), m.forgetTool(), m.goalTool(), m.tasksTool()},
-		Judge: judge, Tell: m.tell,
+		Judge: judge, Recall: m.recall,
+		Tell: func(_ context.Context, from tool.Origin) (module.Told, error) {
+			return module.Told{Remembering: m.howTo(from)}, nil
+		},
 	}, nil
 }
 

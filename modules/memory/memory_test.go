@@ -56,11 +56,11 @@ func (b *bench) do(t testing.TB, from tool.Origin, name, args string) (string, b
 
 func (b *bench) told(t testing.TB, from tool.Origin) string {
 	t.Helper()
-	told, err := b.set.Tell(t.Context(), from)
+	told, err := b.set.Recall(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return told.Memory
+	return told
 }
 
 func TestUsersHaveTheirOwn(t *testing.T) {

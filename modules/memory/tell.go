@@ -7,20 +7,18 @@ import (
 	"strings"
 
 	"github.com/helve-ai/helve/inject"
-	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
 )
 
 const howTo = `You have a memory that outlasts this conversation. Remember (memory.remember) what the user tells you of themselves, their wishes and decisions, and what you had to find out the hard way; not what stands in files. Set the goal and keep the task list where the work is longer than one conversation. Ask memory.recall before you ask the user something that they may have told you.`
 
-// tell returns what an agent is told of the memory: the same as long as
+// recall returns what an agent is told of the memory: the same as long as
 // nothing changes, and nothing that it could not ask for.
-func (m *memory) tell(ctx context.Context, from tool.Origin) (module.Told, error) {
-	told := module.Told{Remembering: m.howTo(from)}
+func (m *memory) recall(ctx context.Context, from tool.Origin) (string, error) {
 	recalls := m.may(from, "memory.recall")
 	if m.cfg.SnapshotTokens == 0 || m.host.Store == nil || !recalls && !m.may(from, "memory.tasks") {
-		return told, nil
+		return "", nil
 	}
 	var w work
 	err := m.host.Store.View(ctx, func(r store.Reader) (err error) {
@@ -28,16 +26,15 @@ func (m *memory) tell(ctx context.Context, from tool.Origin) (module.Told, error
 		return err
 	})
 	if err != nil {
-		return told, err
+		return "", err
 	}
 	var all []fact
 	if recalls {
 		if all, err = m.facts(ctx, from); err != nil {
-			return told, err
+			return "", err
 		}
 	}
-	told.Memory = snapshot(w, all, from.Session, m.cfg.SnapshotTokens)
-	return told, nil
+	return snapshot(w, all, from.Session, m.cfg.SnapshotTokens), nil
 }
 
 // howTo tells an agent how to use the memory, unless it may not.

@@ -16,6 +16,23 @@ type session struct {
 	*file
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	lax   bool // a commit does not sync
+}
+
+// sync says whether commits sync the file from now on.
+func (c *session) sync(on bool) error {
+	if on != c.lax {
+		return nil
+	}
+	mode := "FULL"
+	if !on {
+		mode = "NORMAL"
+	}
+	_, err := c.conn.ExecContext(background, "PRAGMA synchronous="+mode)
+	if err == nil {
+		c.lax = !on
+	}
+	return err
 }
 
 func (f *file) session(ctx context.Context) (*session, error) {
@@ -23,7 +40,7 @@ func (f *file) session(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{f, conn, map[string]*sql.Stmt{}}, nil
+	return &session{file: f, conn: conn, stmts: map[string]*sql.Stmt{}}, nil
 }
 
 // stmt returns the statement, prepared on first use.

@@ -25,7 +25,8 @@ const (
 //
 // The file is in WAL mode with synchronous=FULL: an Update that has returned
 // survives the end of the process and, where the disk keeps its word, a power
-// failure; the price is one fsync for each. Updates run one at a time, each
+// failure; the price is one fsync for each. (Those of [store.Unsynced] are not
+// synced themselves, only by the next that is.) Updates run one at a time, each
 // once; one that waits for another process gives up after 10 seconds, or when
 // its context ends. Views wait for nobody, at most 8 run at once.
 //
@@ -73,6 +74,10 @@ func (s *db) run(ctx context.Context, from pool, begin string, fn func(*tx) erro
 	defer leave()
 	c, err := from.take(ctx)
 	if err != nil {
+		return s.file.explain(err)
+	}
+	if err := c.sync(!store.IsUnsynced(ctx)); err != nil {
+		from.give(c, true)
 		return s.file.explain(err)
 	}
 	if err := patiently(ctx, func() error { return c.exec(begin) }); err != nil {

@@ -173,9 +173,14 @@ var writeKeys = []string{"a", "b", "c"}
 // writeRole prints each number when its Update has returned, until the process
 // is killed.
 func writeRole(ctx context.Context, s store.Store) error {
-	for {
+	unsynced := store.Unsynced(ctx)
+	for i := 0; ; i++ {
+		at := ctx
+		if i%3 > 0 {
+			at = unsynced
+		}
 		var n int
-		err := s.Update(ctx, func(w store.Writer) error {
+		err := s.Update(at, func(w store.Writer) error {
 			n = 0
 			for _, v := range counters.All(w) {
 				n = v
