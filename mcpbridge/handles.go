@@ -254,7 +254,9 @@ func (c *longCall) state() (task.Task, mcp.InputRequestMap) {
 	if c.message != "" {
 		k.Message = c.message
 	}
-	k.Updated = c.updated
+	if c.updated.After(k.Created) { // which is when the call became a task
+		k.Updated = c.updated
+	}
 	c.mu.Unlock()
 	if ended {
 		return c.outcome(), nil

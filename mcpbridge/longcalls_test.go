@@ -186,6 +186,10 @@ func (a wireAnswer) task(t testing.TB) wireTask {
 	if a.Error != nil || json.Unmarshal(a.Result, &k) != nil {
 		t.Fatalf("answered %s", a.raw)
 	}
+	var at struct{ CreatedAt, LastUpdatedAt time.Time }
+	if err := json.Unmarshal(a.Result, &at); err != nil || at.LastUpdatedAt.Before(at.CreatedAt) {
+		t.Errorf("a task that changed before it was made: %v\n%s", err, a.raw)
+	}
 	return k
 }
 

@@ -222,6 +222,27 @@ func TestTokensAreBoundToViews(t *testing.T) {
 	}
 }
 
+// The first token binds from its first use on, although nobody needed one a
+// moment ago.
+func TestFirstTokenBindsAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, "a.txt", "hello\n")
+	d := serve(t, dir)
+	if got, body, _ := post(t, d.URL+"/mcp/full", askList); got != 200 {
+		t.Fatalf("without any token: %d %s", got, body)
+	}
+	if got, body, _ := post(t, d.URL+"/mcp/full", askList, auth("hlv_aaaaaaaaaaaa_bbbb")...); got != 200 {
+		t.Errorf("a token of another folder while none is needed: %d %s", got, body)
+	}
+	bound := token(t, dir, "--name", "d", "--view", "discovery")
+	if got, body, _ := post(t, d.URL+"/mcp/full", askList, auth(bound)...); got != 403 || !strings.Contains(body, "discovery") {
+		t.Errorf("the first token, in another view: %d %s", got, body)
+	}
+	if got, body, _ := post(t, d.URL+"/mcp/full", askList); got != 401 {
+		t.Errorf("without a token after that: %d %s", got, body)
+	}
+}
+
 func TestBadTokenBounds(t *testing.T) {
 	dir := folder(t, "app.yaml", "app: {app_id: mail, name: Mail}\nagents: [{id: clerk, brain: {backend: script}, profile: [read]}]\n")
 	for want, args := range map[string][]string{
