@@ -208,11 +208,14 @@ func isOneOf(module string, modules []string) bool {
 
 // Summary returns the tool's description on one line of at most 120 characters.
 func Summary(t *tool.Tool) string {
-	s := []rune(strings.Join(strings.Fields(t.Summary()), " "))
-	if len(s) > maxSummary {
+	text := strings.Join(strings.Fields(t.Summary()), " ")
+	if len(text) <= maxSummary {
+		return text
+	}
+	if s := []rune(text); len(s) > maxSummary {
 		return strings.TrimSpace(string(s[:maxSummary-1])) + "…"
 	}
-	return string(s)
+	return text
 }
 
 // Tokens returns what the item costs: the bytes of its JSON divided by four.
