@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"path"
 	"strings"
 
@@ -171,6 +173,9 @@ func (r *Rule) holds(c *tool.Call, q quantifier) bool {
 		if err != nil {
 			return q == anyValue
 		}
+		if q == anyValue {
+			values = append(values[:len(values):len(values)], defaultsOf(c, cond.Arg)...)
+		}
 		if !r.matchAll(cond, values, q) {
 			return false
 		}
@@ -210,7 +215,46 @@ func (r *Rule) match(pattern string, v schema.Value, q quantifier) (bool, error)
 	case v.Role == schema.URL:
 		return matchURL(pattern, v.Text, q)
 	}
-	return globName(pattern, v.Text), nil
+	plain := globName(pattern, plainText(v))
+	if v.IsString || plain != (q == everyValue) {
+		return plain, nil
+	}
+	return globName(pattern, v.Text), nil // as the caller wrote it
+}
+
+// plainText is the text of a value: of what is no text, its JSON without spaces
+// and needless escapes, with whole numbers in plain digits.
+func plainText(v schema.Value) string {
+	if v.IsString {
+		return v.Text
+	}
+	doc, ok := decodeArgs(v.Raw)
+	if !ok {
+		return v.Text
+	}
+	text, err := tool.Encode(plainNumbers(doc))
+	if err != nil {
+		return v.Text
+	}
+	return string(text)
+}
+
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if f, err := v.Float64(); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			return int64(f)
+		}
+	case []any:
+		for i := range v {
+			v[i] = plainNumbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = plainNumbers(v[k])
+		}
+	}
+	return v
 }
 
 func matchCommand(pattern, text string, q quantifier) (bool, error) {
@@ -234,8 +278,7 @@ func valuesOf(c *tool.Call, arg string) ([]schema.Value, error) {
 	var out []schema.Value
 	for _, v := range c.Trail.Values {
 		top, _, _ := strings.Cut(strings.TrimPrefix(v.Pointer, "/"), "/")
-		first, _, _ := strings.Cut(string(v.Role), ".")
-		if arg == string(v.Role) || arg == first || arg == top {
+		if meant(arg, top, v.Role) {
 			out = append(out, v)
 		}
 	}
@@ -243,6 +286,36 @@ func valuesOf(c *tool.Call, arg string) ([]schema.Value, error) {
 		return out, nil
 	}
 	return schema.Property(c.Args, arg)
+}
+
+// meant reports whether a condition's argument means a property of that name and role.
+func meant(arg, name string, role schema.Role) bool {
+	first, _, _ := strings.Cut(string(role), ".")
+	return arg == name || role != "" && (arg == string(role) || arg == first)
+}
+
+// defaultsOf returns what stands for the arguments that a condition names where
+// a call leaves them out.
+func defaultsOf(c *tool.Call, arg string) (out []schema.Value) {
+	if c.Tool.Input == nil {
+		return nil
+	}
+	var given map[string]json.RawMessage
+	for _, p := range c.Tool.Input.Parameters() {
+		if p.Default == nil || !meant(arg, p.Name, p.Role) {
+			continue
+		}
+		if given == nil && json.Unmarshal(c.Args, &given) != nil {
+			return nil
+		}
+		if _, found := given[p.Name]; found {
+			continue
+		}
+		v := schema.Value{Role: p.Role, Pointer: "/" + escapePointer(p.Name), Text: string(p.Default), Raw: p.Default}
+		v.IsString = json.Unmarshal(p.Default, &v.Text) == nil
+		out = append(out, v)
+	}
+	return out
 }
 
 // globName matches names: * stands for any characters, dots and slashes included.

@@ -250,6 +250,8 @@ func TestRefusals(t *testing.T) {
 		{"http.get", `{"url":"http://ADDR/","headers":{"X-Auth-Token":"k"}}`, "credentials", tool.CodePermission},
 		{"http.get", `{"url":"http://ADDR/","headers":{"Host":"x"}}`, "set by the transport", tool.CodePermission},
 		{"http.get", `{"url":"http://ADDR/","headers":{"X-HTTP-Method-Override":"DELETE"}}`, "set by the transport", tool.CodePermission},
+		{"http.get", `{"url":"http://ADDR/","headers":{"X_HTTP_Method_Override":"DELETE"}}`, "set by the transport", tool.CodePermission},
+		{"http.get", `{"url":"http://ADDR/","headers":{"X-Original-URL":"/admin"}}`, "set by the transport", tool.CodePermission},
 		{"http.get", `{"url":"http://ADDR/","headers":{"Proxy-Connection":"x"}}`, "set by the transport", tool.CodePermission},
 		{"http.get", `{"url":"http://ADDR/","headers":{"X-A":"b\r\nCookie: c"}}`, "headers.X-A: the value", tool.CodeValidation},
 		{"http.get", `{"url":"http://ADDR/","headers":{"X A":"b"}}`, "not a header's name", tool.CodeValidation},

@@ -117,6 +117,7 @@ var transportHeaders = []string{
 	"host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "expect", "keep-alive",
 	"accept-encoding", "http2-settings", "via", "forwarded", "x-real-ip",
 	"x-http-method-override", "x-http-method", "x-method-override",
+	"x-original-url", "x-rewrite-url", "x-original-host", "x-host",
 }
 
 // secretWords mark the names of headers that carry credentials.
@@ -127,8 +128,8 @@ var secretWords = []string{
 
 // checkHeader refuses headers that are not the model's to set.
 func checkHeader(name, value string) error {
-	lower := strings.ToLower(name)
-	words := strings.FieldsFunc(lower, func(r rune) bool { return r == '-' || r == '_' })
+	lower := strings.ReplaceAll(strings.ToLower(name), "_", "-") // many servers take one for the other
+	words := strings.Split(lower, "-")
 	switch {
 	case !httpguts.ValidHeaderFieldName(name):
 		return tool.Errorf(tool.CodeValidation, "headers: %q is not a header's name", name)
