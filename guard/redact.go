@@ -126,6 +126,13 @@ var shapes = []shape{
 	{"npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},                                        // npm
 	{"hlv_", regexp.MustCompile(`\bhlv_[A-Za-z0-9]{8,}_[A-Za-z0-9]{20,}`)},                         // Helve's own
 	{"hf_", regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`)},                                           // Hugging Face
+	{"gsk_", regexp.MustCompile(`\bgsk_[A-Za-z0-9]{40,}`)},                                         // Groq
+	{"xai-", regexp.MustCompile(`\bxai-[A-Za-z0-9]{40,}`)},                                         // xAI
+	{"pplx-", regexp.MustCompile(`\bpplx-[A-Za-z0-9]{40,}`)},                                       // Perplexity
+	{"xapp-", regexp.MustCompile(`\bxapp-[0-9]-[A-Za-z0-9-]{20,}`)},                                // Slack, of apps
+	{"pypi-", regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{50,}`)},                                     // PyPI
+	{"dckr_pat_", regexp.MustCompile(`\bdckr_pat_[A-Za-z0-9_-]{20,}`)},                             // Docker
+	{"AGE-SECRET-KEY-", regexp.MustCompile(`\bAGE-SECRET-KEY-1[0-9A-Z]{50,}`)},                     // age
 	{"eyJ", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}`)}, // JWT
 	// A key, or as much as is left of one; a text that only names the header stays.
 	{"PRIVATE KEY-----", regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----(?:.*?-----END [A-Z ]*PRIVATE KEY-----|(?:[A-Za-z0-9+/=\s:,.-]|\\+[nrt]){16,})`)},
@@ -170,7 +177,7 @@ func blank(s string) string {
 	return Redacted
 }
 
-var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(pass(word|wd|phrase)?|secrets?|tokens?|api_?-?keys?|access_?-?keys?|private_?-?keys?|secret_?-?keys?|auth(orization)?|credentials?|cookies?|set-cookie|session_?id|client_?-?secret|pin|otp|cvv)$`)
+var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(pass(word|wd|phrase)?|secrets?|tokens?|api_?-?keys?|access_?-?keys?|private_?-?keys?|secret_?-?keys?|auth(orization)?|credentials?|cookies?|set-cookie|session_?id|client_?-?secret|pin|otp|cvv)$|(password|passwd|passphrase|secret|api_?key|(access|auth|refresh)_?token)$|[_.-](pwd|pat)$`)
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // SecretKey reports whether a property or header of this name holds a credential.
@@ -309,7 +316,7 @@ func escapePointer(k string) string {
 
 // hints are parts of every key and every shape that Args takes out, in lower case.
 var hints = func() [][]byte {
-	words := []string{"pass", "secret", "token", "key", "auth", "credential", "cookie", "session", `pin"`, `otp"`, `cvv"`, `\u`}
+	words := []string{"pass", "secret", "token", "key", "auth", "credential", "cookie", "session", `pin"`, `otp"`, `cvv"`, `pwd"`, `pat"`, `\u`}
 	for _, s := range shapes {
 		words = append(words, strings.ToLower(s.literal))
 	}
