@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/llm"
 	"github.com/helve-ai/helve/parse"
+	"github.com/helve-ai/helve/tool"
 )
 
 // answer has a model continue the conversation: the agent's first brain that can.
@@ -254,9 +256,29 @@ func (h *hearing) rethink() {
 	h.tell(Event{Thinking: text})
 }
 
+// enveloped takes for calls what a model wrote into its text between the tags of
+// some format though it calls by the API: not every server reads its models' own
+// (SPEC P1). JSON without tags is an answer here, and what cannot be read is text.
+func (h *hearing) enveloped() {
+	m := parse.Read(parse.YAgentMulti.New(h.offered()), h.reply.Text())
+	if len(m.Calls) == 0 {
+		return
+	}
+	h.notes = m.Notes
+	h.reply.Content = slices.DeleteFunc(h.reply.Content, func(c tool.Content) bool { return c.Data == nil })
+	if said := strings.TrimSpace(m.Content); said != "" {
+		h.reply.Add(llm.Chunk{Text: said})
+	}
+	for _, c := range m.Calls {
+		h.reply.Add(llm.Chunk{Call: &llm.Call{ID: c.ID, Name: c.Name, Args: c.Args}})
+	}
+}
+
 func (h *hearing) close() {
 	if h.parser != nil {
 		h.read(h.parser.Close())
+	} else if len(h.reply.Calls) == 0 && h.reply.Stop != llm.StopRefusal {
+		h.enveloped()
 	}
 	for i := range h.reply.Calls {
 		if h.reply.Calls[i].ID == "" {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -210,6 +211,40 @@ func TestAnswersInVain(t *testing.T) {
 			if len(asked) > 1 && !strings.Contains(asked[1], c.told) {
 				_, messages, _ := strings.Cut(asked[1], `"role":"system"`)
 				t.Errorf("the model is not told %q: %s", c.told, messages)
+			}
+		})
+	}
+}
+
+// A model that calls by the API may still write a call in the tags of its own
+// format, which its server did not read. It is one, unless it is quoted or the
+// model calls by the API as well.
+func TestEnvelopesOfNativeModels(t *testing.T) {
+	t.Parallel()
+	const args = `{"path":"b.txt","content":"x"}`
+	tagged := "I write.\n<tool_call>\n{\"name\": \"filesystem__append\", \"arguments\": " + args + "}\n</tool_call>"
+	both := chunks(`{"choices":[{"delta":{"content":`+encode(t, tagged)+`,"tool_calls":[{"index":0,"id":"c1","function":{"name":"filesystem__list","arguments":"{}"}}]}}]}`,
+		`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`, "[DONE]")
+	for name, c := range map[string]struct {
+		answer   http.HandlerFunc
+		written  bool
+		requests int
+	}{
+		"tags":           {says(tagged), true, 2},
+		"tokens":         {says("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>filesystem__append<｜tool▁sep｜>" + args + "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"), true, 2},
+		"quoted":         {says("So it is written:\n```\n" + tagged + "\n```\nIs that clear?"), false, 1},
+		"JSON":           {says(`{"name": "filesystem__append", "arguments": ` + args + `}`), false, 1},
+		"not offered":    {says(strings.Replace(tagged, "append", "apend", 1)), false, 1},
+		"by the API too": {both, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers := []http.HandlerFunc{c.answer, says("Done.")}[:c.requests]
+			s := newScripted(t, answers...)
+			dir := folder(t, "app.yaml", s.app(appending))
+			out, errs, code := run(t, dir, "", "run", "app.yaml", "Write it down")
+			if code != 0 || exists(filepath.Join(dir, "b.txt")) != c.written || len(s.requests()) != c.requests {
+				t.Errorf("exit code %d, written: %v, %d requests\n%s%s", code, exists(filepath.Join(dir, "b.txt")), len(s.requests()), out, errs)
 			}
 		})
 	}
