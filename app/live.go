@@ -47,7 +47,7 @@ func OpenLive(ctx context.Context, log *slog.Logger, open func(context.Context) 
 		return nil, err
 	}
 	l := &Live{open: open, log: log, now: &generation{app: a}, changed: make(chan struct{})}
-	l.seen = digest(a.Config.Files())
+	l.seen = a.digest()
 	return l, nil
 }
 
@@ -80,7 +80,7 @@ func (l *Live) Follow(ctx context.Context, every time.Duration) {
 func (l *Live) Check(ctx context.Context) error {
 	l.reloading.Lock()
 	defer l.reloading.Unlock()
-	d := digest(l.App().Config.Files())
+	d := l.App().digest()
 	if d == l.seen {
 		return nil
 	}
@@ -93,9 +93,9 @@ func (l *Live) Check(ctx context.Context) error {
 		l.log.Error("the app file has changed and is bad; the app goes on as it was", "error", err)
 		return err
 	}
-	l.seen = digest(next.Config.Files())
+	l.seen = next.digest()
 	l.replace(next)
-	l.log.Info("the app file has changed; the app was opened anew", "app", next.Config.App.ID, "tools", next.Tools().Len())
+	l.log.Info("the app file has changed, or a secret that it lacked; the app was opened anew", "app", next.Config.App.ID, "tools", next.Tools().Len())
 	return nil
 }
 
@@ -189,6 +189,19 @@ func (c *Config) Files() []string {
 	}
 	maps.DeleteFunc(files, func(_ string, there bool) bool { return !there })
 	return slices.Sorted(maps.Keys(files))
+}
+
+// digest stands for what the app was opened from: its files, and the secrets
+// that are kept if it lacked one.
+func (a *App) digest() [sha256.Size]byte {
+	sum := digest(a.Config.Files())
+	if a.lacking && a.opts.Credentials != nil {
+		kept := sha256.Sum256([]byte(a.opts.Credentials.Stamp()))
+		for i := range sum {
+			sum[i] ^= kept[i]
+		}
+	}
+	return sum
 }
 
 // digest sums up the contents of files, whatever their order. A file that

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/helve-ai/helve/app"
+	"github.com/helve-ai/helve/credentials"
+	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/modules/std"
 	"github.com/helve-ai/helve/tool"
@@ -160,4 +162,52 @@ func TestLiveFollowsWhatTheFileNames(t *testing.T) {
 		t.Errorf("a bad app that is called: %v", err)
 	}
 	tools("- sum: multiplies")
+}
+
+// A server that lacked a secret serves when the secret is kept, without a new start.
+func TestLiveFindsSecrets(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "app.yaml")
+	if err := os.WriteFile(file, []byte("app: {app_id: demo, name: Demo}\ntools: {mcp_servers: {web: {url: \"http://127.0.0.1:9/mcp\", headers: {X-Key: \"{{secret.KEY}}\"}}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept := credentials.New(credentials.Options{Backend: credentials.File, Dir: filepath.Join(dir, "kept")})
+	l, err := app.OpenLive(t.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context) (*app.App, error) {
+		cfg, err := app.Load(file, app.LoadOptions{Modules: std.Modules(), Env: os.LookupEnv})
+		if err != nil {
+			return nil, err
+		}
+		return app.Open(ctx, app.Options{Config: cfg, File: file, Modules: std.Modules(), Root: dir, Credentials: kept, Secret: kept.Get})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	first := l.App()
+	if st := first.Upstreams(); len(st) != 1 || st[0].State != mcpbridge.Stopped || !strings.Contains(st[0].Error, "KEY") {
+		t.Errorf("without the secret: %+v", st)
+	}
+	if err := l.Check(t.Context()); err != nil || l.App() != first {
+		t.Errorf("nothing has changed: %v", err)
+	}
+	if err := kept.Set("KEY", "value"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := l.App()
+	if st := second.Upstreams(); len(second.Failures()) != 0 || len(st) != 1 || st[0].State == mcpbridge.Stopped {
+		t.Errorf("with the secret: %v, %+v", second.Failures(), st)
+	}
+	if err := kept.Set("OTHER", "value"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(t.Context()); err != nil || l.App() != second {
+		t.Errorf("what is not lacked is no reason to open it anew: %v", err)
+	}
 }

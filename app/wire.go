@@ -89,7 +89,8 @@ func (a *App) upstreams() []mcpbridge.Upstream {
 		u, err := a.Config.upstream(name, a.Root.Dir(), a.opts.Secret)
 		if err != nil {
 			a.fail("mcp."+name, err)
-			continue
+			a.lacking = true
+			u.Wrong = err
 		}
 		out = append(out, u)
 	}

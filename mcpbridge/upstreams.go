@@ -40,6 +40,9 @@ type Upstream struct {
 	Trusted   bool
 	Overrides map[string]Override // by the server's own names for its tools
 	Disabled  bool
+	// Wrong is why the server cannot be described, such as a secret that is not
+	// set: it stays stopped, and that is its error. Nil: it can.
+	Wrong     error
 	Asks      Asks     // what it may ask the clients that call it
 	Roots     Roots    // which folders it is told
 	OnChange  OnChange // of definitions that were accepted
@@ -164,6 +167,8 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (up *Upstream) check() error {
 	switch {
+	case up.Wrong != nil:
+		return up.Wrong
 	case !serverName.MatchString(up.Name):
 		return fmt.Errorf("MCP server %.60q: the name may have letters, digits, _ and -, 64 at most", up.Name)
 	case up.Command == "" && up.URL == "":

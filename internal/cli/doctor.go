@@ -236,6 +236,9 @@ func (c *cli) checkUpstreams(ctx context.Context, a *app.App) []finding {
 	c.awaitServers(ctx, a, waitPatience)
 	var found []finding
 	for _, u := range a.Upstreams() {
+		if slices.ContainsFunc(a.Failures(), func(f app.Failure) bool { return f.Module == "mcp."+u.Name }) {
+			continue // it was told among the modules
+		}
 		if u.State == mcpbridge.NeedsLogin {
 			found = append(found, warning("mcp "+u.Name, "helve logout forgets a login; the other servers serve", "%s", u.Error))
 			continue
