@@ -237,6 +237,7 @@ func (r *run) form(text string) (Reason, string) {
 		r.out.Text = text
 		return Failed, "the answer is not of the form asked for: " + problem
 	}
+	r.notice("the answer is not of the form asked for; the model is asked again")
 	r.c.add(llm.Said(llm.User, "Your answer must be one JSON value by this schema, and nothing else: "+r.Output.String()+"\nIt is not: "+problem))
 	return "", ""
 }
@@ -253,6 +254,7 @@ func (r *run) unread(text string) (Reason, string) {
 		r.out.Text = text
 		return Mistaken, fmt.Sprintf("%d answers in a row held calls that cannot be read; the last: %s", r.vain, r.notes[len(r.notes)-1])
 	}
+	r.notice("nothing was called; the model is asked again")
 	r.c.add(llm.Said(llm.User, "Nothing was called by your last answer:\n- "+strings.Join(r.notes, "\n- ")+
 		"\nWrite what you want to call again, whole. If nothing was to be called, answer again, with what only looks like a call in a fenced block of code."))
 	return "", ""
@@ -263,6 +265,7 @@ func (r *run) silent() (Reason, string) {
 	if r.vain++; r.vain > maxVain {
 		return Failed, fmt.Sprintf("the model said nothing, %d times in a row", r.vain)
 	}
+	r.notice("the answer was empty; the model is asked again")
 	r.c.add(llm.Said(llm.User, "Your last answer was empty. Go on with the work, or say what came of it."))
 	return "", ""
 }

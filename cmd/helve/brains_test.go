@@ -249,3 +249,15 @@ func TestEnvelopesOfNativeModels(t *testing.T) {
 		})
 	}
 }
+
+// Who reads along sees that an answer did not count, and where the next begins.
+func TestAskedAgainInChat(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t, says("<tool_call>\n{\"name\": \"nothing\", \"arguments\": {}}\n</tool_call>"), says(""), says("Then so."))
+	app := strings.Replace(s.app(""), `"brain":{`, `"brain":{"native_tool_use":false,`, 1)
+	out, errs, code := run(t, folder(t, "app.yaml", app), "Go\n", "chat", "app.yaml")
+	const want = "</tool_call>\n· nothing was called; the model is asked again\n· the answer was empty; the model is asked again\nThen so.\n"
+	if code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, want %q in\n%s%s", code, want, out, errs)
+	}
+}

@@ -72,6 +72,10 @@ func TestTerminalAsks(t *testing.T) {
 		}
 	}
 	os.Remove(file)
+	// What turns directions is shown, not obeyed.
+	if shown, _ := atTerminal(t, dir, 100, "n\n", nil, "tools", "call", "filesystem.write", `{"path":"b\u202etxt.sh","content":"`+"\u2066x"+`"}`); strings.ContainsAny(shown, "\u202e\u2066") || !strings.Contains(shown, "<U+2066>x") {
+		t.Errorf("directions are turned in %q", shown)
+	}
 	// A call that makes calls is asked about for each of them.
 	both := []string{"tools", "call", "run_parallel", `{"actions":[{"name":"filesystem.write","params":{"path":"b.txt","content":"x"}}]}`}
 	if shown, code := atTerminal(t, dir, 100, "y\n", nil, both...); code != 0 || !exists(file) || !strings.Contains(shown, "filesystem.write") {

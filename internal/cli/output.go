@@ -150,12 +150,32 @@ func clean(s string) string {
 	if strings.IndexByte(s, '\x1b') >= 0 {
 		s = escapes.ReplaceAllString(s, "")
 	}
+	if strings.ContainsFunc(s, turns) {
+		s = visible(s)
+	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 			return ' '
 		}
 		return r
 	}, s)
+}
+
+// turns reports whether r turns the direction of what follows: a terminal that
+// obeys it shows another text than the one that is approved, or run.
+func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
+
+// visible writes what turns directions as its number.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if turns(r) {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // cleanPiece is clean for a piece of a text of several lines, whose spaces all
