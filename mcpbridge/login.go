@@ -165,6 +165,9 @@ func (a *account) probe(ctx context.Context, s *upstream) (challenge, error) {
 	if a.asked.status != 0 {
 		return a.asked, nil
 	}
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the server cannot be asked what it wants: %s", s.plain(err))
+	}
 	return challenge{}, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -113,7 +115,25 @@ func (s *upstream) enter(state State, err error) {
 }
 
 // plain says an error in words for people, without secrets.
-func (s *upstream) plain(err error) string { return hide(plain(err), s.Hidden) }
+func (s *upstream) plain(err error) string {
+	text := hide(plain(err), s.Hidden)
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		if s.URL != "" && s.account == nil && text == http.StatusText(status) { // all that the library says
+			return fmt.Sprintf("%s (HTTP status %d %s)", s.stranger(), status, text)
+		}
+	}
+	return text
+}
+
+// stranger is why a server to which nobody signs in may refuse us.
+func (s *upstream) stranger() string {
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return "the server does not accept the Authorization header of the app file"
+		}
+	}
+	return "the server wants to know who calls, and oauth: false turns logins off"
+}
 
 // show shows whether the server that is connected is in use. The caller holds s.mu.
 func (s *upstream) show() {

@@ -95,6 +95,26 @@ func TestLogin(t *testing.T) {
 	d.want(t, "Nobody was signed in", "logout", "web")
 }
 
+// A server that refuses what the app file says to it is said to do so.
+func TestRefusedWithoutLogin(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	app := filepath.Join(d.dir, "app.yaml")
+	whole := read(t, app)
+	for more, want := range map[string]string{
+		`headers: {Authorization: "Bearer wrong"}`: "the server does not accept the Authorization header of the app file (HTTP status 401 Unauthorized)",
+		"oauth: false": "the server wants to know who calls, and oauth: false turns logins off (HTTP status 401 Unauthorized)",
+	} {
+		write(t, app, strings.Replace(whole, "/mcp}", "/mcp, "+more+"}", 1))
+		d.want(t, want, "upstreams")
+	}
+	nobody := "http://127.0.0.1:1/mcp"
+	write(t, app, "app: {app_id: a, name: A}\nsecurity: {credentials: file}\ntools: {mcp_servers: {web: {url: "+nobody+"}}}\n")
+	if out, err := d.run(t, "login", "web"); err == nil || !strings.HasPrefix(out, `error: web: the server cannot be asked what it wants: Post "`+nobody+`": dial tcp`) {
+		t.Errorf("signing in where nobody is: %v\n%s", err, out)
+	}
+}
+
 // Processes that need a new token at once share one renewal: the second use of
 // a refresh token would end the login.
 func TestRenewalAcrossProcesses(t *testing.T) {
