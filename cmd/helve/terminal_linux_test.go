@@ -162,3 +162,38 @@ tools: {modules: {filesystem: {}}}
 		t.Errorf("the end does not begin a line:\n%s", shown)
 	}
 }
+
+// The lines of calls fit, whatever they are about.
+func TestTerminalChatWidth(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, "app.yaml", `
+app: {app_id: reads, name: Reads}
+agents:
+  - id: reader
+    brain:
+      backend: script
+      config:
+        turns:
+          - calls:
+              - {tool: filesystem.read, args: {path: `+strings.Repeat("文件系统", 30)+`}}
+              - {tool: filesystem.list, args: {path: ., depth: 1, hidden: true, limit: 1000}}
+          - say: Done.
+tools: {modules: {filesystem: {}}}
+`, strings.Repeat("文件", 30)+".txt", "")
+	for _, columns := range []uint16{50, 100} {
+		shown, _ := atTerminal(t, dir, columns, "Go\n\x04", []string{"NO_COLOR=1"}, "chat", "app.yaml")
+		lines := 0
+		for l := range strings.Lines(shown) {
+			l = strings.TrimPrefix(l, "> ") // nobody pressed Return after it
+			if strings.HasPrefix(l, "→ ") || strings.HasPrefix(l, "✓ ") || strings.HasPrefix(l, "✗ ") {
+				lines++
+				if w := displaywidth.String(strings.TrimSuffix(l, "\n")); w > int(columns) {
+					t.Errorf("at %d columns %d are printed: %q", columns, w, l)
+				}
+			}
+		}
+		if lines != 4 {
+			t.Errorf("%d lines of calls in\n%s", lines, shown)
+		}
+	}
+}

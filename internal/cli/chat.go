@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/clipperhouse/displaywidth"
 	"github.com/spf13/cobra"
 
 	"github.com/helve-ai/helve/agent"
@@ -236,7 +237,7 @@ func (t *chat) innerLine(h app.Heard) string {
 		if e.Done.Reason != agent.Answered {
 			said = e.Done.Detail
 		}
-		return who + s.dim(clip(fmt.Sprintf("%s: %s", e.Done.Reason, cleanText(said)), max(t.width()-taken, 40)))
+		return who + s.dim(clip(fmt.Sprintf("%s: %s", e.Done.Reason, cleanText(said)), t.room(taken)))
 	}
 	return ""
 }
@@ -278,10 +279,19 @@ func (t *chat) show(e agent.Event) {
 	}
 }
 
+// room returns how many columns of a line are left.
+func (t *chat) room(taken int) int {
+	w := t.width()
+	if w == 0 {
+		return 40
+	}
+	return max(w-taken, 12)
+}
+
 // callLine shows a call. taken is how much of the line's width stands before it.
 func (t *chat) callLine(name string, e agent.Event, taken int) string {
 	s := t.style(t.out)
-	return s.dim("→ ") + s.bold(cleanText(name)) + " " + s.dim(clip(cleanText(string(e.Call.Args)), max(t.width()-taken-len(name)-6, 40)))
+	return s.dim("→ ") + s.bold(cleanText(name)) + " " + s.dim(clip(cleanText(string(e.Call.Args)), t.room(taken+len(name)+4)))
 }
 
 // resultLine shows what was decided about a call, and what came of it.
@@ -298,7 +308,7 @@ func (t *chat) resultLine(e agent.Event, taken int) string {
 			decided = "allowed"
 		}
 	}
-	width := max(t.width()-taken-len(toolOf(e))-len(decided)-10, 40)
+	width := t.room(taken + len(toolOf(e)) + len(decided) + 7)
 	if e.Result.Err != nil {
 		return s.bad("✗ ") + toolOf(e) + " " + s.dim("("+decided+")") + " " + s.bad(clip(cleanText(e.Result.Err.Error()), width))
 	}
@@ -386,13 +396,9 @@ func orError(text string, err error) string {
 	return text
 }
 
-// clip returns at most n characters of s.
+// clip returns s in one line of at most n columns.
 func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
+	return displaywidth.TruncateString(strings.Join(strings.Fields(s), " "), n, "…")
 }
 
 // chatApprover asks the person who talks.
