@@ -42,7 +42,7 @@ func TestCopilot(t *testing.T) {
 	run := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "helve", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "HELVE_CREDENTIALS_DIR="+filepath.Join(dir, "kept"), "BROWSER=true")
+		cmd.Env = append(os.Environ(), noBus, "HELVE_CREDENTIALS_DIR="+filepath.Join(dir, "kept"), "BROWSER=true")
 		out, _ := cmd.CombinedOutput() // it says what went wrong
 		return string(out)
 	}

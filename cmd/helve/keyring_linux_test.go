@@ -52,6 +52,7 @@ func (s *seat) session(t *testing.T, unlocked bool, script string) string {
 	write(t, filepath.Join(s.dir, "bus.conf"), `<busconfig><type>session</type><listen>unix:path=`+at+`/bus</listen><pidfile>`+s.dir+`/bus.pid</pidfile>
 <servicedir>`+s.dir+`/services</servicedir><policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`)
 	whole := `set -e
+unset DBUS_SESSION_BUS_ADDRESS
 mkdir -m 700 ` + at + `
 rm -f bus.pid
 dbus-daemon --config-file=bus.conf --fork

@@ -68,11 +68,14 @@ func TestMain(m *testing.M) {
 // quick keeps the race detector from sleeping for a second at the end of every process.
 const quick = "GORACE=atexit_sleep_ms=0"
 
+// noBus keeps helve from the keyring of the person who runs the tests.
+const noBus = "DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent"
+
 // environ is the environment of every helve that is started here: nothing of
 // the person who runs the tests gets in.
 func environ(more ...string) []string {
 	keep := []string{"PATH", "SYSTEMROOT", "TMPDIR", "TMP", "TEMP", "GOCOVERDIR", "LD_LIBRARY_PATH"}
-	env := []string{"TERM=xterm", quick}
+	env := []string{"TERM=xterm", quick, noBus}
 	for _, k := range keep {
 		if v, ok := os.LookupEnv(k); ok {
 			env = append(env, k+"="+v)
@@ -97,6 +100,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("HELVE_BIN", filepath.Dir(exe))
 			e.Setenv("TERM", "xterm")
 			e.Setenv("GORACE", strings.TrimPrefix(quick, "GORACE="))
+			e.Setenv("DBUS_SESSION_BUS_ADDRESS", strings.TrimPrefix(noBus, "DBUS_SESSION_BUS_ADDRESS="))
 			e.Setenv("TMPDIR", os.TempDir()) // shell.run wants it outside the root
 			return nil
 		},
