@@ -81,9 +81,13 @@ func (r *ranker) disagree(q *query, scores []float32, sc *scratch) {
 			sure = max(sure, m.Weight)
 		}
 	}
+	if sure >= sureDeed/2 {
+		q.asked = asked
+	}
 	switch {
 	case sure == 0 && isQuestion(sc.composed):
 		asked[reads], loss = true, r.w(kQuestion)
+		q.asked = asked
 	case sure < sureDeed:
 		return
 	}

@@ -22,7 +22,7 @@ func TestFindsWhatDoesAsAsked(t *testing.T) {
 	}
 	ix := index(t, defs...)
 	byName := []string{"a.create_meeting", "b.red_meeting", "c.find_meeting"}
-	toKnow := []string{"b.red_meeting", "c.find_meeting", "a.create_meeting"}
+	toKnow := []string{"c.find_meeting", "b.red_meeting", "a.create_meeting"}
 	for query, want := range map[string][]string{
 		"meeting":                byName,
 		"delete the meeting":     {"b.red_meeting", "a.create_meeting", "c.find_meeting"},

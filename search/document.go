@@ -22,6 +22,7 @@ const (
 	classPair    = "\x05" // two neighbouring words
 	classGram    = "\x06" // four neighbouring letters
 	classDoes    = "\x0e" // what a tool does to things
+	classNamed   = "\x0f" // a term that stands in the name, by the words of it
 	firstWord    = ' '    // words begin with no byte below this
 )
 
@@ -133,6 +134,7 @@ type analyser struct {
 	buf      []byte
 	letters  []byte
 	pairTerm []byte
+	masks    nameMasks
 }
 
 // A docWord is a word of a document whose stems are not known yet.
@@ -160,6 +162,7 @@ func (a *analyser) analyse(t *tool.Tool, out []posting) []posting {
 	a.addWords(winners)
 	a.addConcepts(b.hint())
 	a.addLinks()
+	a.addMasks(winners, b.hint())
 	a.addDeed(b.hint())
 	a.addNames(t)
 	for _, id := range a.used {

@@ -7,9 +7,11 @@ import (
 
 // parts returns what each channel adds to a document's score. The first of the
 // channels holds the sum of all by now; it is what the others leave of it.
-func (r *ranker) parts(c ranked, q *query, channels []channel, bonus, brought, meaning, habit, repeated float32) []Part {
-	rest := c.score + repeated - bonus - brought - meaning - habit
-	others := []Part{{"meaning", float64(meaning)}, {"brought along", float64(brought)}, {"habits", float64(habit)}, {"repeats", float64(-repeated)}}
+func (r *ranker) parts(c ranked, q *query, kept float32, channels []channel, bonus, brought, meaning, habit, repeated float32) []Part {
+	left := c.score + repeated - bonus - meaning - habit
+	full := left / kept
+	rest := full - brought
+	others := []Part{{"meaning", float64(meaning)}, {"brought along", float64(brought)}, {"habits", float64(habit)}, {"repeats", float64(-repeated)}, {"rest of the name", float64(left - full)}}
 	for _, ch := range channels[1:] {
 		x := ch.scores[c.doc] * ch.scale
 		others = append(others, Part{ch.name, float64(x)})

@@ -102,6 +102,7 @@ func (ix *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	}
 	brought := r.bringAlong(scores, most, &parsed)
 	brought = r.raiseIntents(scores, most, sc, brought)
+	most = r.heedNames(&parsed, scores, most, sc)
 	alike := ix.meaning.near(ctx, text, q.Lexical, &r)
 	most = alike.add(scores, most)
 	used, most := r.addHabits(q.Habits, scores, most)
@@ -116,7 +117,7 @@ func (ix *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	for i, c := range top {
 		hits[i] = Hit{Tool: c.tool, Score: float64(c.score), Why: alike.why(c.doc, s.why(c.doc, &parsed, named[c.doc], q.Explain, sc), q.Explain)}
 		if q.Explain {
-			hits[i].Parts = r.parts(c, &parsed, channels, named[c.doc], brought[c.doc], alike[c.doc].part, used[c.doc], repeated[c.doc])
+			hits[i].Parts = r.parts(c, &parsed, 1-sc.named[c.doc], channels, named[c.doc], brought[c.doc], alike[c.doc].part, used[c.doc], repeated[c.doc])
 		}
 	}
 	return hits, nil

@@ -44,6 +44,7 @@ type query struct {
 	names   []naming
 	langs   langs // of the Latin words
 	tokens  []token
+	asked   [deedCount]bool    // what is to be done
 	losses  [deedCount]float32 // what tools lose by what they do, as shares
 }
 

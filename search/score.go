@@ -28,6 +28,8 @@ type scratch struct {
 	channels        []channel
 	words, grams    []float32 // by document
 	pieces          []float32 // by document
+	named           []float32 // by document: the share of the score that was lost for the name
+	masks           []uint8   // by document: the words of the name that the query has
 	clauses, clause []float32 // by document: the best of all clauses, and the one at hand
 	intents         []intent
 	slot            []float32 // by document: the best so far of one slot; zero between slots

@@ -76,6 +76,7 @@ const (
 	kHabits
 	kDeed
 	kQuestion
+	kNamed
 	kFloor
 	kShareFloor
 	kScoreFloor
@@ -167,6 +168,7 @@ var others = map[knob]Knob{
 	kHabits:        {"channel.habits", "a tool that was of use after queries like this one, where an app learns from usage, against the best score; set by judgement", .25, false},
 	kDeed:          {"deed", "what a tool loses that does something else with things than the query asks for, such as to create where it says delete, as a share of its score", .1, false},
 	kQuestion:      {"question", "what a tool loses that changes something, where the query is a question and names nothing to be done, as a share of its score", .2, false},
+	kNamed:         {"named", "what a tool loses if the query had nothing of its name, as a share of its score; less by the share that it has", .3, false},
 	kShareFloor:    {"floor.share", "nothing is returned if the best tool explains no more than this share of the query", .05, false},
 	kScoreFloor:    {"floor.score", "and if what it explains weighs no more than this: a word in every fifth tool weighs 1.6, one in every hundredth 4.6, half of it counting where it stands in a description once", 1.5, false},
 	kFloor:         {"floor", "the share of the best score below which nothing is returned", .05, false},
