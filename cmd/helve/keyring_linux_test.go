@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A seat is a desk whose user has a keyring, and a session bus where systemd
@@ -22,10 +24,11 @@ type seat struct {
 func newSeat(t *testing.T) *seat {
 	for _, program := range []string{"bwrap", "dbus-daemon", "dbus-send", "gnome-keyring-daemon"} {
 		if _, err := exec.LookPath(program); err != nil {
+			const how = "needs a keyring: apt-get install bubblewrap gnome-keyring dbus (%v)"
 			if slices.Contains(strings.Split(os.Getenv("HELVE_TEST_REQUIRE"), ","), "keyring") {
-				t.Fatal(err)
+				t.Fatalf(how, err)
 			}
-			t.Skip(err)
+			t.Skipf(how, err)
 		}
 	}
 	d := newDesk(t)
@@ -63,7 +66,9 @@ dbus-daemon --config-file=bus.conf --fork
 ) 2>>daemons.log
 set +e
 ` + script + "\ntrue"
-	cmd := exec.CommandContext(t.Context(), "bwrap", "--dev-bind", "/", "/", "--tmpfs", "/run/user", "--unshare-pid", "--die-with-parent", "bash", "-c", whole)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a daemon that does not come up is waited for by the script
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bwrap", "--dev-bind", "/", "/", "--tmpfs", "/run/user", "--unshare-pid", "--die-with-parent", "bash", "-c", whole)
 	cmd.Dir, cmd.Env = s.dir, append(s.env, "HOME="+s.dir, "HELVE="+lookPath(t, "helve"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
