@@ -54,6 +54,7 @@ func tellingTools(s *mcp.Server) {
 		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: "on " + secrets, Progress: 1}); err != nil {
 			return nil, err
 		}
+		//lint:ignore SA1019 servers of the older revisions log so
 		if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Logger: shapedSecret, Data: map[string]any{"said": secrets}}); err != nil {
 			return nil, err
 		}
