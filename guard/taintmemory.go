@@ -23,7 +23,6 @@ const (
 	maxTainted      = 256 << 10 // bytes of outside content of one session
 	maxTaintedTotal = 64 << 20  // of all; those that called longest ago lose theirs
 	maxTaintValues  = 10_000    // of one session, of each sort
-	maxLook         = 16 << 20  // bytes of outside content looked through for what one write returned
 )
 
 // A taintMemory is what sessions met. The zero taintMemory is empty.
@@ -47,7 +46,7 @@ type tainted struct {
 	over    bool            // there was more than is kept
 	words   map[string]bool
 	spoken  bool            // the user's words are known
-	own     map[string]bool // short values that the session's own writes returned first
+	own     map[string]seen // short values that the session's own writes returned, see owned
 	ids     map[string]bool // of records that came from outside
 	agreed  map[string]bool // values that were approved, with the tool and the argument; and tools
 	orders  *orders         // nil: no result gave orders to models
@@ -74,7 +73,7 @@ func (t *taintMemory) of(from *tool.Origin, make bool) *tainted {
 	if t.byKey == nil {
 		t.byKey = map[callerKey]*list.Element{}
 	}
-	s := &tainted{key: key, words: map[string]bool{}, own: map[string]bool{}, ids: map[string]bool{}, agreed: map[string]bool{}, read: map[string]bool{}}
+	s := &tainted{key: key, words: map[string]bool{}, own: map[string]seen{}, ids: map[string]bool{}, agreed: map[string]bool{}, read: map[string]bool{}}
 	t.byKey[key] = t.order.PushFront(s)
 	return s
 }
@@ -245,19 +244,15 @@ func (s *tainted) take(c *tool.Call, text, alarms string, orders bool, doc *docu
 	if c.Tool.IsRead() {
 		note(s.read, readKey(c))
 	} else { // what a write returns first is the name of what it made
-		look := maxLook
 		for _, v := range shortValues(text) {
-			if look -= s.clean.Len() + s.dirty.Len(); look < 0 {
-				break // the others belong to nobody
-			}
-			if !s.own[v] && !s.says(hasWord, v) && !hasWord(alarms, v) {
-				note(s.own, v)
+			if _, known := s.own[v]; !known && len(s.own) < maxTaintValues && !hasWord(alarms, v) {
+				s.own[v] = seen{s.clean.Len(), s.dirty.Len()}
 			}
 		}
 		asked := foldSpace(string(c.Args))
 		for _, id := range doc.made {
 			if !s.over && !s.ids[id] && !hasWord(s.alarms, id) && !hasWord(asked, id) {
-				note(s.own, id)
+				s.make(id)
 			}
 		}
 		clear(s.read)
@@ -281,6 +276,25 @@ func (s *tainted) take(c *tool.Call, text, alarms string, orders bool, doc *docu
 	to.WriteByte(' ')
 	to.WriteString(text)
 	s.alarms += alarms[:min(len(alarms), max(maxTainted-len(s.alarms), 0))]
+}
+
+// A seen is how much of a session's clean and dirty content there was.
+type seen struct{ clean, dirty int }
+
+// make notes the id of what the session made.
+func (s *tainted) make(id string) {
+	if _, known := s.own[id]; known || len(s.own) < maxTaintValues {
+		s.own[id] = seen{}
+	}
+}
+
+// owned reports whether a value was returned by a write of the session before
+// anything from outside said it. Few values are asked about, and many returned:
+// what was said before is looked through here.
+func (s *tainted) owned(v string) bool {
+	at, ok := s.own[v]
+	return ok && at.clean <= s.clean.Len() && at.dirty <= s.dirty.Len() &&
+		!hasWord(s.clean.String()[:at.clean], v) && !hasWord(s.dirty.String()[:at.dirty], v)
 }
 
 // says reports whether what came from outside has a value, by that measure.

@@ -161,7 +161,7 @@ func namesIn(text, v, joined string) bool {
 func (s *tainted) named(v string) bool {
 	content := len(v) > longText || strings.Contains(strings.TrimSpace(v), "\n")
 	v = foldSpace(v)
-	if flags.MatchString(v) || datesAndTimes.MatchString(v) || s.own[v] || content && len(addresses.FindAllString(v, 1)) == 0 {
+	if flags.MatchString(v) || datesAndTimes.MatchString(v) || s.owned(v) || content && len(addresses.FindAllString(v, 1)) == 0 {
 		return true
 	}
 	for _, w := range saidWords(v) {

@@ -132,7 +132,7 @@ func (s *tainted) stranger(v string) string {
 	content := len(v) > longText || strings.Contains(strings.TrimSpace(v), "\n")
 	v = foldSpace(v)
 	parts := saidWords(v)
-	if len(parts) == 0 || flags.MatchString(v) || datesAndTimes.MatchString(v) || s.own[v] || s.owns(parts) && !(digits.MatchString(v) && s.says(hasWord, v)) {
+	if len(parts) == 0 || flags.MatchString(v) || datesAndTimes.MatchString(v) || s.owned(v) || s.owns(parts) && !(digits.MatchString(v) && s.says(hasWord, v)) {
 		return ""
 	}
 	if len(parts) <= 3 || !strings.Contains(v, " ") || !content && (s.over || s.says(strings.Contains, v)) {

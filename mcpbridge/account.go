@@ -35,7 +35,8 @@ type account struct {
 	vouches  bool // it is such a login itself
 
 	mu       sync.Mutex
-	stamp    string // of the store when the grant was read
+	stamp    string    // of the store when the grant was read
+	looked   time.Time // at the stamp
 	read     bool
 	grant    *grant // as it was read or made last, and never changed from then on; nil: none could be read
 	broken   error  // why it could not be read
@@ -96,21 +97,33 @@ func (a *account) close() {
 	a.identity.close()
 }
 
+// stampAge is how long the store is not looked at anew. To sign in takes longer.
+const stampAge = 10 * time.Millisecond
+
 // current reads the grant if it has changed since, or if the keyring kept it
 // from being read. The caller holds a.mu.
 func (a *account) current() *grant {
 	if a.store == nil {
 		return &grant{Server: a.address}
 	}
+	if a.read && a.broken == nil && time.Since(a.looked) < stampAge {
+		return orElseGrant(a.grant, a.address)
+	}
+	a.looked = time.Now()
 	if stamp := a.store.Stamp(); !a.read || stamp != a.stamp || errors.Is(a.broken, credentials.ErrKeyring) {
 		a.stamp, a.read = stamp, true
 		a.grant, a.broken = a.load()
 		a.adopt(a.grant)
 	}
-	if a.grant == nil {
-		return &grant{Server: a.address}
+	return orElseGrant(a.grant, a.address)
+}
+
+// orElseGrant returns g, or the grant of nothing where there is none.
+func orElseGrant(g *grant, address string) *grant {
+	if g == nil {
+		return &grant{Server: address}
 	}
-	return a.grant
+	return g
 }
 
 // load reads the grant. That of another client than the operator's is none.
