@@ -110,7 +110,12 @@ func (d *direct) call(ctx context.Context, l *link, p rawParams) (raw json.RawMe
 		r.Header.Set(nameHeader, headerValue(p.Name))
 		setBindings(r, p.Arguments)
 	} else {
-		defer context.AfterFunc(ctx, c.cancelled)()
+		untold := context.AfterFunc(ctx, c.cancelled)
+		defer func() { // the request may have heard of the end of ctx first
+			if untold() && err != nil && ctx.Err() != nil {
+				go c.cancelled()
+			}
+		}()
 	}
 	resp, err := d.client.Do(r)
 	if err != nil {

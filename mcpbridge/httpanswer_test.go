@@ -1,6 +1,7 @@
 package mcpbridge_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type moody struct {
 	sessions int // that were begun
 	done     int // calls that had their effect
 	unknown  func(w http.ResponseWriter)
+	given    chan string // takes the ids of calls that are said to be cancelled
 }
 
 func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,9 +39,13 @@ func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var msg struct {
 		ID     json.RawMessage
 		Method string
+		Params struct{ RequestID json.RawMessage }
 	}
 	json.Unmarshal(body, &msg)
 	m.mu.Lock()
+	if msg.Method == "notifications/cancelled" && m.given != nil {
+		m.given <- string(msg.Params.RequestID)
+	}
 	lost := r.Header.Get("Mcp-Session-Id") != fmt.Sprint(m.session)
 	m.mu.Unlock()
 	if lost && msg.Method != "initialize" && msg.Method != "server/discover" {
@@ -272,5 +278,39 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	slices.Sort(from)
 	if n := len(slices.Compact(from)); n > calls/2 {
 		t.Errorf("%d connections for %d calls one after the other", n, calls)
+	}
+}
+
+// A server with sessions is told of every call that is cancelled: the end of
+// the request does not say so.
+func TestEveryCancelledCallIsTold(t *testing.T) {
+	t.Parallel()
+	const calls = 300
+	begun := make(chan string)
+	m := &moody{given: make(chan string, 2*calls), script: func(_ http.ResponseWriter, r *http.Request, id json.RawMessage) {
+		begun <- string(id)
+		<-r.Context().Done()
+	}}
+	g := m.open(t)
+	untold := map[string]bool{}
+	for range calls {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = g.run.Do(ctx, &tool.Call{Name: "mcp.web.send_mail", Args: json.RawMessage(`{}`)}) // it is cancelled
+		}()
+		untold[<-begun] = true
+		cancel()
+		<-done
+	}
+	late := time.After(20 * time.Second)
+	for len(untold) > 0 { // what is told comes behind the calls, and twice
+		select {
+		case id := <-m.given:
+			delete(untold, id)
+		case <-late:
+			t.Fatalf("of %d calls that were cancelled the server never heard of %d", calls, len(untold))
+		}
 	}
 }
