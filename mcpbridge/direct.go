@@ -76,6 +76,7 @@ type directCall struct {
 	begun time.Time
 	end   context.CancelFunc // of the request
 	reads bool               // the end of the answer, behind the call: that ends the request
+	on    exchange           // the request, while the answer is waited for
 }
 
 // call calls a tool. News that come with the answer go to l.
@@ -101,7 +102,7 @@ func (d *direct) call(ctx context.Context, l *link, p rawParams) (raw json.RawMe
 			err = context.Cause(ctx)
 		}
 	}()
-	r, err := c.request(on, http.MethodPost, body)
+	r, err := c.requestOn(on, http.MethodPost, body, &c.on)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +173,11 @@ func streamed(resp *http.Response) bool {
 
 // request returns a request as the library would make it.
 func (c *directCall) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(withoutLibrary(ctx), method, c.url, bytes.NewReader(body))
+	return c.requestOn(ctx, method, body, &exchange{})
+}
+
+func (c *directCall) requestOn(ctx context.Context, method string, body []byte, ex *exchange) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(withoutLibrary(ctx, ex), method, c.url, bytes.NewReader(body))
 	if err == nil {
 		r.Header = c.headers.Clone()
 	}
@@ -227,12 +232,11 @@ func encodeCall(id string, about map[string]json.RawMessage, p rawParams) ([]byt
 		meta[key] = value
 	}
 	p.Meta = meta
-	return tool.Encode(struct {
-		Version string    `json:"jsonrpc"`
-		ID      string    `json:"id"`
-		Method  string    `json:"method"`
-		Params  rawParams `json:"params"`
-	}{"2.0", id, methodCallTool, p})
+	params, err := tool.Encode(p)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(append([]byte(`{"jsonrpc":"2.0","id":"`), id+`","method":"`+methodCallTool+`","params":`...), params...), '}'), nil
 }
 
 // maxRefusal bounds what is read of an answer that refuses a request.
@@ -383,6 +387,12 @@ func (c *directCall) read(body io.ReadCloser, at *reached) (raw json.RawMessage,
 			return nil, false, err
 		}
 		if raw, done, err := c.take(data); done {
+			if c.on.answered = true; c.on.parks {
+				body.Close()
+				in.Reset(nil)
+				readers.Put(in)
+				return raw, true, err
+			}
 			c.reads = true
 			go func() {
 				defer c.end()

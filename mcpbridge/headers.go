@@ -274,11 +274,17 @@ type completeKey struct{}
 
 // withoutLibrary tells the transport that a request did not come through the
 // library, and is complete.
-func withoutLibrary(ctx context.Context) context.Context {
-	return context.WithValue(ctx, completeKey{}, true)
+func withoutLibrary(ctx context.Context, ex *exchange) context.Context {
+	return context.WithValue(ctx, completeKey{}, ex)
 }
 
-func isComplete(ctx context.Context) bool { return ctx.Value(completeKey{}) != nil }
+// exchangeOf returns the request that a context is of; nil: the library's.
+func exchangeOf(ctx context.Context) *exchange {
+	ex, _ := ctx.Value(completeKey{}).(*exchange)
+	return ex
+}
+
+func isComplete(ctx context.Context) bool { return exchangeOf(ctx) != nil }
 
 const (
 	methodHeader = "Mcp-Method"

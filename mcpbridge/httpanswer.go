@@ -44,7 +44,7 @@ func (e httpError) transient() bool {
 // answered with what is no message, so such answers become messages.
 func (t *httpTransport) heed(r *http.Request) (*http.Response, error) {
 	for returns := 0; ; returns++ {
-		resp, err := t.base.RoundTrip(r)
+		resp, err := t.trip(r)
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,11 @@
 package mcpbridge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +20,7 @@ var errTooLarge = fmt.Errorf("the server sent a message of more than %d MiB", ma
 // it may be anywhere; nothing goes anywhere else.
 type httpTransport struct {
 	base    *http.Transport
+	conns   *conns          // of direct calls; nil: they go through base
 	life    context.Context // of the connection
 	cancel  context.CancelFunc
 	url     *url.URL
@@ -40,7 +43,19 @@ func newHTTPTransport(s *upstream) *httpTransport {
 		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: idleConns, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
 	t.url, _ = url.Parse(s.URL) // a bad one fails with the first request
 	t.life, t.cancel = context.WithCancel(context.Background())
+	if peeks && t.url != nil && t.url.Scheme == "http" {
+		t.conns = &conns{addr: net.JoinHostPort(t.url.Hostname(), cmp.Or(t.url.Port(), "80")),
+			wait: t.base.ResponseHeaderTimeout, most: t.base.MaxResponseHeaderBytes}
+	}
 	return t
+}
+
+// trip makes a request.
+func (t *httpTransport) trip(r *http.Request) (*http.Response, error) {
+	if ex := exchangeOf(r.Context()); ex != nil && t.conns.suits(r) {
+		return t.conns.roundTrip(r, ex)
+	}
+	return t.base.RoundTrip(r)
 }
 
 func (t *httpTransport) client() *http.Client {
@@ -56,6 +71,9 @@ func (t *httpTransport) client() *http.Client {
 func (t *httpTransport) close() {
 	t.cancel()
 	t.base.CloseIdleConnections()
+	if t.conns != nil {
+		t.conns.close()
+	}
 }
 
 func (t *httpTransport) same(u *url.URL) bool {
