@@ -242,7 +242,12 @@ func writeAnswer(w http.ResponseWriter, about *mcp.Implementation, id json.RawMe
 		}
 		res.SetMeta(meta)
 	}
-	data, err := tool.Encode(answer)
+	var data []byte
+	if call, ok := answer.Result.(*callResult); ok {
+		data, err = call.message(id)
+	} else {
+		data, err = tool.Encode(answer)
+	}
 	if err != nil {
 		http.Error(w, "the answer cannot be written", http.StatusInternalServerError)
 		return
@@ -251,6 +256,41 @@ func writeAnswer(w http.ResponseWriter, about *mcp.Implementation, id json.RawMe
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
 	w.WriteHeader(status)
 	_, _ = w.Write(data) // a client that is gone misses nothing
+}
+
+// message returns the answer to a request. The parts of the result are JSON
+// already, and are not read once more.
+func (r *callResult) message(id json.RawMessage) ([]byte, error) {
+	meta, err := tool.Encode(r.Meta)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := tool.Encode(r.ResultType)
+	if err != nil {
+		return nil, err
+	}
+	size := 128 + len(id) + len(meta) + len(r.Structured)
+	for _, block := range r.Content {
+		size += len(block) + 1
+	}
+	b := append(make([]byte, 0, size), `{"jsonrpc":"2.0","id":`...)
+	b = append(append(b, id...), `,"result":{"_meta":`...)
+	b = append(append(b, meta...), `,"resultType":`...)
+	b = append(append(b, kind...), `,"content":[`...)
+	for i, block := range r.Content {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, block...)
+	}
+	b = append(b, ']')
+	if len(r.Structured) > 0 {
+		b = append(append(b, `,"structuredContent":`...), r.Structured...)
+	}
+	if r.IsError {
+		b = append(b, `,"isError":true`...)
+	}
+	return append(b, "}}"...), nil
 }
 
 // statusOfRefusal is the status that the protocol wants for an error.

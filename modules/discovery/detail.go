@@ -87,27 +87,30 @@ func showSchemas(out []listed, tools []*tool.Tool) bool {
 func (d *discovery) brief(t *tool.Tool, tokens int) listed {
 	l := listed{Name: t.Name}
 	left := tokens - inject.Estimate(t.Name) - 12 // the frame: keys, quotes, braces
-	l.Params = inject.Clip(d.signature(t), left/2)
+	a := d.abstract(t)
+	l.Params = inject.Clip(a.signature, left/2)
 	left -= inject.Estimate(l.Params)
-	l.Description = inject.Clip(inject.Summary(t), left)
+	l.Description = inject.Clip(a.summary, left)
 	return l
 }
 
-// signature returns the tool's signature, which is read from its schema once
-// for each set of tools.
-func (d *discovery) signature(t *tool.Tool) string {
+// An abstract is what lists tell of a tool.
+type abstract struct{ signature, summary string }
+
+// abstract returns the tool's abstract, which is made once for each set of tools.
+func (d *discovery) abstract(t *tool.Tool) abstract {
 	set := d.host.Tools()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.set != set {
-		d.set, d.signatures = set, map[*tool.Tool]string{}
+		d.set, d.abstracts = set, map[*tool.Tool]abstract{}
 	}
-	s, ok := d.signatures[t]
+	a, ok := d.abstracts[t]
 	if !ok {
-		s = inject.Clip(signature(t.Input), answerBudget)
-		d.signatures[t] = s
+		a = abstract{inject.Clip(signature(t.Input), answerBudget), inject.Summary(t)}
+		d.abstracts[t] = a
 	}
-	return s
+	return a
 }
 
 // signature lists parameters as in "path: string, limit?: integer", required ones first.

@@ -30,11 +30,11 @@ type discovery struct {
 	host *module.Host
 	cfg  Config
 
-	mu         sync.Mutex
-	set        *tool.Set // of which signatures are kept
-	signatures map[*tool.Tool]string
-	flowOf     *tool.Set // whose flow is kept
-	flow       *flow
+	mu        sync.Mutex
+	set       *tool.Set // of which abstracts are kept
+	abstracts map[*tool.Tool]abstract
+	flowOf    *tool.Set // whose flow is kept
+	flow      *flow
 }
 
 func open(_ context.Context, h *module.Host, c Config) (*module.Toolset, error) {
