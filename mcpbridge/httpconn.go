@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // errTooLarge is the error of an answer beyond maxAnswer.
@@ -43,7 +44,7 @@ func newHTTPTransport(s *upstream) *httpTransport {
 		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: idleConns, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
 	t.url, _ = url.Parse(s.URL) // a bad one fails with the first request
 	t.life, t.cancel = context.WithCancel(context.Background())
-	if peeks && t.url != nil && t.url.Scheme == "http" {
+	if peeks && t.url != nil && t.url.Scheme == "http" && isASCII(t.url.Host) {
 		t.conns = &conns{addr: net.JoinHostPort(t.url.Hostname(), cmp.Or(t.url.Port(), "80")),
 			wait: t.base.ResponseHeaderTimeout, most: t.base.MaxResponseHeaderBytes}
 	}
@@ -149,4 +150,9 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 func (b *boundedBody) Close() error {
 	defer b.done()
 	return b.ReadCloser.Close()
+}
+
+// isASCII reports whether a host is written as it is dialled.
+func isASCII(host string) bool {
+	return !strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf })
 }
