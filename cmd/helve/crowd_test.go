@@ -85,9 +85,9 @@ func TestCrowd(t *testing.T) {
 		s.Close()
 	}
 
-	done, cancel := context.WithTimeout(t.Context(), length)
-	defer cancel()
-	c := &crowd{done: done, wrong: make(chan string, 10)}
+	c := &crowd{wrong: make(chan string, 10)}
+	var enough context.CancelFunc
+	c.done, enough = context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	var sessions []*mcp.ClientSession
 	for i := range crowdClients {
@@ -100,7 +100,8 @@ func TestCrowd(t *testing.T) {
 			all.Go(func() { c.asks(s, fmt.Sprintf("%d.%d", i, j)) })
 		}
 	}
-	middle := c.crashes(t, d, length/12)
+	middle := c.crashes(t, d, length)
+	enough()
 	all.Wait()
 	for _, s := range sessions {
 		s.Close()
@@ -118,7 +119,8 @@ func TestCrowd(t *testing.T) {
 	} else {
 		t.Logf("%d kB in the middle, %d kB in the end; one that nobody has used holds %d kB", middle, end, quiet.resident(t))
 	}
-	call(t, d.connect(t, "/mcp/full"), "mcp.sound.get_before", nil)
+	// The clients' connections end; of those to the server 64 wait for more.
+	eventually(t, func() bool { return d.files(t) <= quiet.files(t)+64+16 })
 	// Workers wait for more, as many as one may have at a time.
 	if had, has := quiet.goroutines(t), d.goroutines(t); has > had+48 {
 		t.Errorf("%d goroutines run, and %d in one that nobody has used:\n%s", has, had, d.errs.String())
@@ -126,26 +128,35 @@ func TestCrowd(t *testing.T) {
 	verified(t, dir)
 }
 
-// crashes has the weak server crash at each interval, and returns what memory
-// was held in the middle.
-func (c *crowd) crashes(t *testing.T, d *daemon, every time.Duration) (middle int) {
+// crashes has the weak server crash twelve times in that time, or a few times if
+// it takes longer, and returns what memory was held in the middle.
+func (c *crowd) crashes(t *testing.T, d *daemon, length time.Duration) (middle int) {
 	s := d.connect(t, "/mcp/full")
 	defer s.Close()
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(length / 12)
 	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-tick.C:
-		case <-c.done.Done():
-			return middle
-		}
-		if n == 5 {
+	end := time.Now().Add(length)
+	for n := 0; n < 3 || time.Now().Before(end); n++ {
+		<-tick.C
+		if middle == 0 && time.Until(end) < length/2 {
 			middle = d.resident(t)
 		}
 		if got := call(t, s, "mcp.weak.get_crash", nil); got.Code != "external_service_error" {
 			c.complain("the server that should crash answered %+v", got)
 		}
 	}
+	return middle
+}
+
+// files returns how many files and connections a daemon has open, 0 where that
+// is not told.
+func (d *daemon) files(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(d.cmd.Process.Pid), "fd"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return len(all)
 }
 
 // resident returns how many kB of memory a daemon holds, 0 where that is not told.
