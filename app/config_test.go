@@ -2,6 +2,8 @@ package app_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -268,7 +270,7 @@ func TestErrorsDoNotShowTheEnvironment(t *testing.T) {
 
 func TestLoadWithoutAFile(t *testing.T) {
 	_, err := app.Load(filepath.Join(t.TempDir(), "none.yaml"), options())
-	if !os.IsNotExist(err) || app.ProblemsOf(err) != nil {
+	if !errors.Is(err, fs.ErrNotExist) || app.ProblemsOf(err) != nil {
 		t.Errorf("got %v", err)
 	}
 }

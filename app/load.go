@@ -37,12 +37,12 @@ const maxIncludes = 100
 func Load(file string, o LoadOptions) (*Config, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("app file: %w", err)
 	}
 	defer f.Close()
 	data, err := readSome(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("app file: %w", err)
 	}
 	return Parse(file, data, o)
 }

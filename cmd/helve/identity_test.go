@@ -246,7 +246,7 @@ func TestFirstTokenBindsAtOnce(t *testing.T) {
 func TestBadTokenBounds(t *testing.T) {
 	dir := folder(t, "app.yaml", "app: {app_id: mail, name: Mail}\nagents: [{id: clerk, brain: {backend: script}, profile: [read]}]\n")
 	for want, args := range map[string][]string{
-		"required flag":      {},
+		"--name is missing":  {},
 		"bad name":           {"--name", "a b"},
 		"want full, compact": {"--name", "a", "--view", "wide"},
 		"neither a group":    {"--name", "a", "--profile", "clerk"},

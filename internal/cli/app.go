@@ -2,8 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,12 +23,12 @@ func (c *cli) appCommand() *cobra.Command {
 }
 
 // fileOr returns the file that is named as an argument, or by --app.
-func (c *cli) fileOr(args []string) error {
+func (c *cli) fileOr(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		c.appFile = args[0]
 	}
 	if c.appFile == "" {
-		return usage("no app file is named; write helve app check FILE")
+		return usage("no app file is named; write %s", strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 	}
 	return nil
 }
@@ -37,8 +37,8 @@ func (c *cli) appCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check FILE", Short: "Check an app file: every problem with its line and column", Args: cobra.MaximumNArgs(1),
 		Example: "  helve app check helve.yaml",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := c.fileOr(args); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.fileOr(cmd, args); err != nil {
 				return err
 			}
 			_, err := app.Load(c.appFile, c.loadOptions())
@@ -198,13 +198,13 @@ func (c *cli) appSchema() *cobra.Command {
 				if len(near) == 0 {
 					near = moduleNames()
 				}
-				return usage("no module is named %q; there are for example %v", args[0], near)
+				return usage("no module is named %q; there are for example %s", args[0], strings.Join(near, ", "))
 			}
 			doc, err := app.DescribeModule(cmd.Context(), m)
 			if err != nil {
 				return err
 			}
-			if c.json || !isTerminal(os.Stdout) {
+			if c.json || !isTerminal(c.out) {
 				return c.printJSON(doc)
 			}
 			c.showModule(cmd, m)

@@ -69,28 +69,25 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	c.stopTelemetry()
-	if err != nil {
-		c.tell(err)
-	}
 	if err == nil {
 		return 0
 	}
+	err = wrongLine(cmd, err)
+	c.tell(cmd, err)
 	var coded *codedError
 	if errors.As(err, &coded) {
 		return coded.code
-	}
-	if isUsage(err) {
-		return exitUsage
 	}
 	return exitError
 }
 
 // tell prints an error, and what to do about it, unless that was done.
-func (c *cli) tell(err error) {
+func (c *cli) tell(cmd *cobra.Command, err error) {
 	var coded *codedError
-	if errors.As(err, &coded) && coded.told {
+	isCoded := errors.As(err, &coded)
+	if isCoded && coded.told {
 		return
 	}
 	if c.json {
@@ -98,24 +95,9 @@ func (c *cli) tell(err error) {
 		return
 	}
 	fmt.Fprintf(c.err, "%s %s\n", c.style(c.err).bad("error:"), err)
-	if isUsage(err) {
-		fmt.Fprintln(c.err, "Run the command with --help to see how it is used.")
+	if isCoded && coded.code == exitUsage {
+		fmt.Fprintf(c.err, "Run %s --help to see how it is used.\n", cmd.CommandPath())
 	}
-}
-
-// isUsage reports whether cobra rejected the command line.
-func isUsage(err error) bool {
-	var coded *codedError
-	if errors.As(err, &coded) {
-		return coded.code == exitUsage && !coded.told
-	}
-	s := err.Error()
-	for _, prefix := range []string{"unknown command", "unknown flag", "unknown shorthand", "invalid argument", "flag needs", "accepts ", "requires at least", "requires at most", "required flag", "bad flag syntax", "if any flags"} {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // A cli is one run of the binary: its streams and the flags that all commands share.
@@ -158,7 +140,7 @@ client that you have.`,
   # do from the shell what a model does
   helve tools search "delete a file"
   helve tools call filesystem.read '{"path":"README.md"}'`,
-		SilenceUsage: true, SilenceErrors: true,
+		SilenceUsage: true, SilenceErrors: true, DisableSuggestions: true,
 		Version: version(),
 	}
 	root.SetVersionTemplate("helve {{.Version}}\n")
@@ -202,6 +184,7 @@ client that you have.`,
 		c.watchCommand(),
 		c.confineCommand(),
 	)
+	checkArguments(root)
 	return root
 }
 

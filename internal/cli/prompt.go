@@ -19,7 +19,7 @@ func (c *cli) appPrompt() *cobra.Command {
 tokens each costs. Nothing is run, and upstream servers are not started.`,
 		Example: "  helve app prompt helve.yaml\n  helve app prompt helve.yaml --agent reviewer --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.fileOr(args); err != nil {
+			if err := c.fileOr(cmd, args); err != nil {
 				return err
 			}
 			return c.inspect(cmd.Context(), func(a *app.App) error { return c.showPrompt(cmd.Context(), a, id) })

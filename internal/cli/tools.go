@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/modules/discovery"
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/tool"
 )
@@ -69,7 +71,8 @@ func (c *cli) toolsList() *cobra.Command {
 					}
 				}
 				if len(rows) == 0 && len(args) > 0 {
-					return usage("no module named %q has tools; helve tools list shows all", args[0])
+					hint := didYouMean(schema.Closest(args[0], modulesOf(a), 2))
+					return usage("no module named %q has tools%s; helve tools list shows all", args[0], strings.TrimSuffix(hint, "?"))
 				}
 				return c.showTools(rows)
 			})
@@ -77,6 +80,17 @@ func (c *cli) toolsList() *cobra.Command {
 	}
 	patience = waitFlag(cmd)
 	return cmd
+}
+
+// modulesOf lists the modules that have tools in an app.
+func modulesOf(a *app.App) []string {
+	var names []string
+	for t := range a.Tools().All() {
+		if m := t.ModuleName(); !slices.Contains(names, m) {
+			names = append(names, m)
+		}
+	}
+	return names
 }
 
 func (c *cli) showTools(rows []toolRow) error {
