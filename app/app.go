@@ -130,7 +130,6 @@ type App struct {
 	loaded   loadedSkills
 	active   activations
 	failures []Failure
-	lacking  bool // a server failed because of what is not in the app file, such as a secret
 	closers  []func() error
 
 	profiles sync.Map // to which callers are bound, by their text: those of tokens are few

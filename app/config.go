@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/helve-ai/helve/lexicon"
@@ -25,7 +26,12 @@ type Config struct {
 	skills  []module.Skill
 	file    string            // from which it was read
 	called  map[string]callee // the apps that it may call
+	unset   Problems          // see Unset
 }
+
+// Unset returns the variables of the environment that are not set and to which
+// one MCP server alone refers: it cannot be used, and all else can.
+func (c *Config) Unset() Problems { return slices.Clone(c.unset) }
 
 // Info says what an app is.
 type Info struct {

@@ -95,7 +95,7 @@ func (l *Live) Check(ctx context.Context) error {
 	}
 	l.seen = next.digest()
 	l.replace(next)
-	l.log.Info("the app file has changed, or a secret that it lacked; the app was opened anew", "app", next.Config.App.ID, "tools", next.Tools().Len())
+	l.log.Info("the app file has changed; the app was opened anew", "app", next.Config.App.ID, "tools", next.Tools().Len())
 	return nil
 }
 
@@ -191,18 +191,8 @@ func (c *Config) Files() []string {
 	return slices.Sorted(maps.Keys(files))
 }
 
-// digest stands for what the app was opened from: its files, and the secrets
-// that are kept if it lacked one.
-func (a *App) digest() [sha256.Size]byte {
-	sum := digest(a.Config.Files())
-	if a.lacking && a.opts.Credentials != nil {
-		kept := sha256.Sum256([]byte(a.opts.Credentials.Stamp()))
-		for i := range sum {
-			sum[i] ^= kept[i]
-		}
-	}
-	return sum
-}
+// digest stands for the files that the app was opened from.
+func (a *App) digest() [sha256.Size]byte { return digest(a.Config.Files()) }
 
 // digest sums up the contents of files, whatever their order. A file that
 // cannot be read counts as empty.

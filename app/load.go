@@ -84,6 +84,7 @@ type loader struct {
 
 	catalogue *catalogue      // what names in the file may name
 	partial   bool            // a file that is included could not be read
+	unset     Problems        // see Config.Unset
 	broken    map[string]bool // the paths of values that could not be read, of which no more is said
 }
 
@@ -112,9 +113,11 @@ func (l *loader) load(data []byte) *Config {
 	if l.partial {
 		return nil // what is missing may stand in what could not be read
 	}
-	l.add(fillTree(root, l.file, l.o)...)
+	filled, unset := fillTree(root, l.file, l.o)
+	l.add(filled...)
+	l.unset = unset.sorted(l.files)
 	l.broken = map[string]bool{}
-	for _, p := range l.problems {
+	for _, p := range slices.Concat(l.problems, l.unset) {
 		l.broken[p.Path] = p.Path != ""
 	}
 	prune(root, nil)
@@ -282,6 +285,7 @@ func (l *loader) decode(root *node) (*Config, error) {
 		c.Runtime.EntryAgent = c.Agents[0].ID
 	}
 	c.places, c.lexicon, c.words, c.skills, c.file, c.called = map[string]place{}, l.lexicon, l.words, l.skills, l.file, l.called
+	c.unset = l.unset
 	all, _ := survey(root)
 	for _, s := range all {
 		c.places[s.path] = s.at

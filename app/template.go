@@ -122,10 +122,13 @@ type filler struct {
 	filling  []string // the names whose values are being worked out
 	bytes    int      // that were filled in so far
 	problems Problems
+	unset    Problems // see fillTree
 }
 
-// fillTree fills every text of the tree in place.
-func fillTree(root *node, file string, o LoadOptions) Problems {
+// fillTree fills every text of the tree in place. Variables of the environment
+// that are not set are told apart where one MCP server alone refers to them:
+// those texts stay as they were written.
+func fillTree(root *node, file string, o LoadOptions) (problems, unset Problems) {
 	f := &filler{root: root, o: o, file: file, known: map[string]filledText{}}
 	all, order := survey(root)
 	filled := make(map[*node]string, len(order))
@@ -146,6 +149,10 @@ func fillTree(root *node, file string, o LoadOptions) Problems {
 		if err == nil {
 			err = secretsMayStand(text.text, s.segs)
 		}
+		if lone := (unsetVariable{}); errors.As(err, &lone) && underAny(s.segs, serverPlaces) {
+			f.unset = append(f.unset, f.at(s.node.at, s.path, lone.Problem))
+			continue
+		}
 		if err != nil {
 			f.fail(s.node.at, s.path, err)
 			continue
@@ -157,14 +164,34 @@ func fillTree(root *node, file string, o LoadOptions) Problems {
 			n.raw, n.text = n.text, text
 		}
 	}
-	return f.problems
+	return f.problems, f.unset
 }
 
 func (f *filler) fail(at place, path string, err error) {
 	var p Problem
 	errors.As(err, &p)
+	f.problems = append(f.problems, f.at(at, path, p))
+}
+
+func (f *filler) at(at place, path string, p Problem) Problem {
 	p.File, p.Line, p.Column, p.Path = at.file, at.line, at.col, path
-	f.problems = append(f.problems, p)
+	return p
+}
+
+// An unsetVariable is the problem of a variable of the environment that is not set.
+type unsetVariable struct{ Problem }
+
+// Unwrap returns the problem.
+func (u unsetVariable) Unwrap() error { return u.Problem }
+
+// serverPlaces are the places in which what is missing takes down one MCP
+// server, and nothing else.
+var serverPlaces = []string{
+	"tools.mcp_servers.*.command", "tools.mcp_servers.*.args.[]", "tools.mcp_servers.*.cwd", "tools.mcp_servers.*.url",
+	"tools.mcp_servers.*.env.*", "tools.mcp_servers.*.headers.*",
+	"tools.mcp_servers.*.oauth.client_id", "tools.mcp_servers.*.oauth.client_secret", "tools.mcp_servers.*.oauth.issuer",
+	"tools.mcp_servers.*.oauth.private_key", "tools.mcp_servers.*.oauth.key_id", "tools.mcp_servers.*.oauth.assertion_file",
+	"tools.mcp_servers.*.oauth.client_metadata_url", "tools.mcp_servers.*.oauth.identity.*",
 }
 
 // clientRefs are the places in which references such as ${X} are understood,
@@ -312,8 +339,8 @@ func (f *filler) env(t template, key string) (filledText, error) {
 	if t.fallback {
 		return filledText{text: t.text}, nil
 	}
-	return filledText{}, Problem{Message: fmt.Sprintf("the environment variable %s is not set", key),
-		Suggestion: fmt.Sprintf("set it, or write {{env.%s ?? default}}", key)}
+	return filledText{}, unsetVariable{Problem{Message: fmt.Sprintf("the environment variable %s is not set", key),
+		Suggestion: fmt.Sprintf("set it, or write {{env.%s ?? default}}", key)}}
 }
 
 func (f *filler) variable(t template) (filledText, error) {
@@ -390,10 +417,10 @@ func (f *filler) clientRef(s string) (text, rest string, err error) {
 	}
 	t := template{name: "env." + m[1], text: m[3], fallback: m[2] != ""}
 	v, err := f.env(t, m[1])
-	var p Problem
-	if errors.As(err, &p) {
-		p.Suggestion = fmt.Sprintf("set it, or write ${%s:-default}", m[1])
-		err = p
+	var u unsetVariable
+	if errors.As(err, &u) {
+		u.Suggestion = fmt.Sprintf("set it, or write ${%s:-default}", m[1])
+		err = u
 	}
 	return v.text, rest, err
 }

@@ -81,22 +81,27 @@ func (r Rule) compile(at *root.Root) (*guard.Rule, error) {
 	return g, nil
 }
 
-// upstreams returns the upstream servers, secrets filled in, in the order of
-// their names. A server that cannot be described fails alone.
+// upstreams returns the upstream servers in the order of their names. What
+// they refer to is looked for when they are started, each for itself.
 func (a *App) upstreams() []mcpbridge.Upstream {
 	var out []mcpbridge.Upstream
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Tools.MCPServers)) {
-		u, err := a.Config.upstream(name, a.Root.Dir(), a.opts.Secret)
-		if err != nil {
-			a.fail("mcp."+name, err)
-			a.lacking = true
-			u.Wrong = err
+		refers := false
+		u, err := a.Config.upstream(name, a.Root.Dir(), func(string) (string, error) {
+			refers = true
+			return mcpbridge.Redacted, nil
+		})
+		if u.Partial = err != nil; refers || err != nil {
+			u.Hidden, u.OAuth = nil, mcpbridge.OAuth{}
+			u.Fill = func() (mcpbridge.Upstream, error) { return a.Config.upstream(name, a.Root.Dir(), a.opts.Secret) }
 		}
 		out = append(out, u)
 	}
 	return out
 }
 
+// upstream returns the named server, secrets filled in. With an error, what
+// could be filled in is.
 func (c *Config) upstream(name, rootDir string, secret func(string) (string, error)) (mcpbridge.Upstream, error) {
 	s := c.Tools.MCPServers[name]
 	u := mcpbridge.Upstream{Name: name, Command: s.Command, Cwd: s.Cwd,
@@ -107,6 +112,11 @@ func (c *Config) upstream(name, rootDir string, secret func(string) (string, err
 		u.Asks = mcpbridge.AsksAll
 	}
 	u.Cwd = inRoot(rootDir, u.Cwd)
+	for _, p := range c.unset {
+		if strings.HasPrefix(p.Path, "tools.mcp_servers."+name+".") {
+			return u, p
+		}
+	}
 	hidden := func(name string) (string, error) {
 		if secret == nil {
 			return "", fmt.Errorf("there is no source of secrets")

@@ -144,9 +144,48 @@ var ErrKeyring = errors.New("the system's keyring does not answer")
 // A refusal is how the keyring failed last. For a while it is the answer to
 // all that ask, since each question may show the user a dialog.
 type refusal struct {
-	mu    sync.Mutex
-	err   error
-	until time.Time
+	mu     sync.Mutex
+	err    error
+	until  time.Time
+	look   chan bool // nil, or what tells whether it is unlocked
+	looked time.Time
+}
+
+// unlockLook is between two looks whether a keyring was unlocked.
+const unlockLook = time.Second
+
+// Unlocked reports whether a keyring that gave no answer may give one now,
+// since it was unlocked. It asks nobody for that and returns at once: what it
+// finds out is told by a later call.
+func (s *Store) Unlocked() bool {
+	r := &s.refused
+	if !r.mu.TryLock() {
+		return false // the keyring is being asked
+	}
+	defer r.mu.Unlock()
+	select {
+	case is := <-r.look:
+		r.look = nil
+		if is {
+			r.until = time.Time{}
+		}
+		return is
+	default:
+	}
+	if r.err == nil || r.look != nil || time.Since(r.looked) < unlockLook {
+		return false
+	}
+	told := make(chan bool, 1)
+	r.look, r.looked = told, time.Now()
+	go func() { // as long as the bus takes to answer
+		defer func() {
+			if recover() != nil { // see answer
+				told <- false
+			}
+		}()
+		told <- unlocked()
+	}()
+	return false
 }
 
 // ask asks the keyring, one question at a time. The error is ErrKeyring, or

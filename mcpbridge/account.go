@@ -66,18 +66,18 @@ const renewTime = 30 * time.Second
 
 // newAccount returns the account with a server over HTTP; nil if there cannot
 // be one, because the operator gave a credential, or does not want any.
-func newAccount(s *upstream) *account {
-	u, err := url.Parse(s.URL)
-	if s.URL == "" || err != nil || s.OAuth.Off {
+func newAccount(up *Upstream, o *UpstreamOptions) *account {
+	u, err := url.Parse(up.URL)
+	if up.URL == "" || err != nil || up.OAuth.Off {
 		return nil
 	}
-	for name := range s.Headers {
+	for name := range up.Headers {
 		if strings.EqualFold(name, "Authorization") {
 			return nil
 		}
 	}
-	a := &account{server: s.Name, url: u, address: s.URL, name: grantName(s.Name, s.URL), o: s.OAuth, hosts: s.o.AllowHosts,
-		command: orElse(s.o.LoginCommand, "helve login") + " " + s.Name, store: s.o.Credentials, learn: s.o.Learn}
+	a := &account{server: up.Name, url: u, address: up.URL, name: grantName(up.Name, up.URL), o: up.OAuth, hosts: o.AllowHosts,
+		command: orElse(o.LoginCommand, "helve login") + " " + up.Name, store: o.Credentials, learn: o.Learn}
 	if a.learn == nil {
 		a.learn = func(string) {}
 	}

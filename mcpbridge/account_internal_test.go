@@ -22,7 +22,7 @@ func TestLoginBehindKeyring(t *testing.T) {
 			return credentials.New(credentials.Options{Backend: credentials.Keyring, Dir: dir})
 		}
 		const at = "https://mcp.example/mcp"
-		u := newAccount(&upstream{Upstream: Upstream{Name: "web", URL: at}, o: UpstreamOptions{Credentials: open()}})
+		u := newAccount(&Upstream{Name: "web", URL: at}, &UpstreamOptions{Credentials: open()})
 		if err := saveGrant(u.store, u.name, &grant{Server: at, Access: "token"}); err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestLoginBehindKeyring(t *testing.T) {
 			t.Fatal(err)
 		}
 		keyring.MockInitWithError(errors.New("locked"))
-		a := newAccount(&upstream{Upstream: Upstream{Name: "web", URL: at}, o: UpstreamOptions{Credentials: open()}})
+		a := newAccount(&Upstream{Name: "web", URL: at}, &UpstreamOptions{Credentials: open()})
 		if g := a.current(); g.Access != "" || !errors.Is(a.broken, credentials.ErrKeyring) {
 			t.Fatal("the keyring is not locked")
 		}

@@ -232,7 +232,7 @@ func (s *upstream) recall(ctx context.Context, data, pinned []byte) (offer func(
 		s.forget(err)
 		return nil
 	}
-	if r.Identity != s.identity() {
+	if r.Identity != s.identity() && !s.Partial {
 		s.log.Debug("the MCP server was configured otherwise when it was listed; it is started to be asked")
 		return nil
 	}

@@ -39,10 +39,11 @@ type httpTransport struct {
 const idleConns = 64
 
 func newHTTPTransport(s *upstream) *httpTransport {
-	t := &httpTransport{headers: s.Headers, account: s.account, wait: s.startTimeout(), base: &http.Transport{
+	w := s.full()
+	t := &httpTransport{headers: w.Headers, account: w.account, wait: s.startTimeout(), base: &http.Transport{
 		ResponseHeaderTimeout: max(s.startTimeout(), s.callTimeout()), TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: idleConns, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
-	t.url, _ = url.Parse(s.URL) // a bad one fails with the first request
+	t.url, _ = url.Parse(w.URL) // a bad one fails with the first request
 	t.life, t.cancel = context.WithCancel(context.Background())
 	if peeks && t.url != nil && t.url.Scheme == "http" && isASCII(t.url.Host) {
 		t.conns = &conns{addr: net.JoinHostPort(t.url.Hostname(), cmp.Or(t.url.Port(), "80")),

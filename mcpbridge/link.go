@@ -119,12 +119,12 @@ func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transpo
 	if web != nil {
 		l.kill, web.tally = web.close, &l.tally
 		if !old {
-			web.direct = &direct{url: s.URL, client: web.client()}
+			web.direct = &direct{url: s.full().URL, client: web.client()}
 			l.direct = web.direct
 		}
-		return web.transport(s.URL, old), nil
+		return web.transport(s.full().URL, old), nil
 	}
-	p, err := start(s.Upstream, s.o.Root, s.keeper, s.log)
+	p, err := start(s.full().Upstream, s.o.Root, s.keeper, s.log)
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) { // without the name of the system's call

@@ -126,12 +126,12 @@ func accountOf(up Upstream, o UpstreamOptions) (*account, *upstream, error) {
 		return nil, nil, fmt.Errorf("the MCP server %s is a program that Helve runs: only servers with a URL have logins", up.Name)
 	case o.Credentials == nil:
 		return nil, nil, errors.New("there is no store for credentials")
-	case s.account == nil:
+	case s.full().account == nil:
 		return nil, nil, fmt.Errorf("the MCP server %s has no login: the app file gives it an Authorization header, or says oauth: false", up.Name)
-	case !secure(s.account.url):
+	case !secure(s.full().account.url):
 		return nil, nil, fmt.Errorf("the MCP server %s is reached by http: tokens are sent over https only, except on this machine", up.Name)
 	}
-	return s.account, s, nil
+	return s.full().account, s, nil
 }
 
 // turn waits until nobody else signs in to the server.

@@ -187,7 +187,7 @@ func union(a, b []string) []string {
 // loginFirst returns the need for a login if that is behind err, which the
 // library may have wrapped beyond recognition.
 func (s *upstream) loginFirst(err error) error {
-	if need := s.account.needed(); need != nil {
+	if need := s.full().account.needed(); need != nil {
 		return need
 	}
 	return err
@@ -196,7 +196,7 @@ func (s *upstream) loginFirst(err error) error {
 // signedIn lets the server be tried at once if somebody signed in since it was
 // refused. The caller holds s.mu.
 func (s *upstream) signedIn() {
-	if s.status.State == NeedsLogin && s.account.changed() {
+	if s.status.State == NeedsLogin && s.full().account.changed() {
 		s.failures, s.next = 0, time.Time{}
 	}
 }

@@ -518,13 +518,16 @@ func (a *account) form(ctx context.Context, g *grant, to string, what url.Values
 }
 
 // hide takes secrets out of a text.
+// Redacted stands in place of secrets.
+const Redacted = "[redacted]"
+
 func hide(text string, secrets []string) string {
 	for _, s := range secrets {
 		if s == "" {
 			continue
 		}
 		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s)} {
-			text = strings.ReplaceAll(text, form, "[redacted]")
+			text = strings.ReplaceAll(text, form, Redacted)
 		}
 	}
 	return text

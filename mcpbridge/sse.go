@@ -25,10 +25,11 @@ const lastWithStreams = "2025-11-25"
 // transport that the address looks like, and if that fails, by the other,
 // where the server says that it has no such thing.
 func dial(ctx context.Context, s *upstream) (*link, error) {
-	if s.URL == "" {
+	w := s.full()
+	if w.URL == "" {
 		return dialBy(ctx, s, nil, false)
 	}
-	web, old := newHTTPTransport(s), legacy(s.URL)
+	web, old := newHTTPTransport(s), legacy(w.URL)
 	l, err := dialBy(ctx, s, web, old)
 	if err == nil || !web.absent.Load() || ctx.Err() != nil {
 		return l, err

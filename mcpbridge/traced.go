@@ -79,7 +79,7 @@ func (s *upstream) asking(ctx context.Context, l *link, method, name string) (co
 	if method == methodCallTool {
 		r.Tool = s.owner() + "." + name
 	}
-	if u, err := url.Parse(s.URL); err == nil && r.HTTP {
+	if u, err := url.Parse(s.full().URL); err == nil && r.HTTP {
 		r.Host, r.Port = u.Hostname(), u.Port()
 		if r.Port == "" {
 			r.Port = map[string]string{"http": "80", "https": "443"}[u.Scheme]

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -31,14 +32,15 @@ type upstream struct {
 	o        UpstreamOptions
 	log      *slog.Logger
 	keeper   *keeper
-	running  *sync.WaitGroup // what Close waits for
-	first    chan struct{}   // closed when its tools are known, or it has failed once
-	kick     chan struct{}   // an attempt is wanted at once
-	reviewed chan struct{}   // an operator has spoken about tools that are held
-	memory   mem.Store       // keeps what was accepted if there is no other store
-	relay    relay           // of resources, prompts and news
-	account  *account        // nil: nobody signs in
-	offered  *manifest       // of the goroutine that runs the server; nil: its tools are not known
+	running  *sync.WaitGroup              // what Close waits for
+	first    chan struct{}                // closed when its tools are known, or it has failed once
+	kick     chan struct{}                // an attempt is wanted at once
+	reviewed chan struct{}                // an operator has spoken about tools that are held
+	memory   mem.Store                    // keeps what was accepted if there is no other store
+	relay    relay                        // of resources, prompts and news
+	filled   atomic.Pointer[fullUpstream] // nil: it was not filled in yet
+	lack     atomic.Pointer[unfilled]     // why it could not be, last
+	offered  *manifest                    // of the goroutine that runs the server; nil: its tools are not known
 
 	mu       sync.Mutex
 	status   ServerStatus
@@ -66,7 +68,9 @@ func newUpstream(up Upstream, o UpstreamOptions) *upstream {
 	if up.URL != "" {
 		s.status.Transport = "http"
 	}
-	s.account = newAccount(s)
+	if up.Fill == nil {
+		s.filled.Store(&fullUpstream{Upstream: up, account: newAccount(&up, &o)})
+	}
 	return s
 }
 
@@ -116,9 +120,10 @@ func (s *upstream) enter(state State, err error) {
 
 // plain says an error in words for people, without secrets.
 func (s *upstream) plain(err error) string {
-	text := hide(plain(err), s.Hidden)
+	w := s.full()
+	text := hide(plain(err), w.Hidden)
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
-		if s.URL != "" && s.account == nil && text == http.StatusText(status) { // all that the library says
+		if w.URL != "" && w.account == nil && text == http.StatusText(status) { // all that the library says
 			return fmt.Sprintf("%s (HTTP status %d %s)", s.stranger(), status, text)
 		}
 	}
@@ -127,7 +132,7 @@ func (s *upstream) plain(err error) string {
 
 // stranger is why a server to which nobody signs in may refuse us.
 func (s *upstream) stranger() string {
-	for name := range s.Headers {
+	for name := range s.full().Headers {
 		if strings.EqualFold(name, "Authorization") {
 			return "the server does not accept the Authorization header of the app file"
 		}
@@ -175,6 +180,7 @@ func (s *upstream) settle() {
 
 // run starts the server whenever it is wanted, until ctx ends.
 func (s *upstream) run(ctx context.Context) {
+	s.refill(ctx)
 	for s.rest(ctx) {
 		s.mu.Lock()
 		s.began = time.Now()
@@ -202,9 +208,15 @@ func (s *upstream) rest(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		s.signedIn()
+		lacking := s.status.State == NeedsSetup
+		if lacking && s.mended() {
+			s.mu.Unlock()
+			s.refill(ctx)
+			continue
+		}
 		wanted, early := s.wanted(), time.Until(s.next)
 		look := early
-		if s.status.State == NeedsLogin {
+		if lacking || s.status.State == NeedsLogin {
 			look = min(early, loginLook)
 		}
 		if early > 0 {
@@ -215,7 +227,7 @@ func (s *upstream) rest(ctx context.Context) bool {
 			return true
 		}
 		timer := time.NewTimer(max(look, 0))
-		if !wanted {
+		if !wanted && !lacking {
 			timer.Stop()
 		}
 		select {
@@ -233,6 +245,9 @@ func (s *upstream) rest(ctx context.Context) bool {
 // wanted reports whether the server is to run: to learn its tools, because
 // the operator says so, or because it is called. The caller holds s.mu.
 func (s *upstream) wanted() bool {
+	if s.status.State == NeedsSetup {
+		return s.calls > 0 // the user may be asked to unlock a keyring
+	}
 	return s.offered == nil || s.Eager || s.calls > 0 || time.Since(s.used) < s.idleTimeout()
 }
 
@@ -257,8 +272,11 @@ func (s *upstream) tried(ctx context.Context, l *link, err error) {
 	defer s.mu.Unlock()
 	if err != nil {
 		state := Failed
-		if needsLogin(err) {
+		switch {
+		case needsLogin(err):
 			state = NeedsLogin
+		case needsSetup(err):
+			state = NeedsSetup
 		}
 		level := slog.LevelWarn
 		if s.status.State == state && s.status.Error == s.plain(err) {
@@ -350,7 +368,10 @@ func (s *upstream) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.startTimeout(),
 		fmt.Errorf("the server was not ready within %s", s.startTimeout()))
 	defer cancel()
-	s.account.forget()
+	if err := s.fill(ctx); err != nil {
+		return nil, err
+	}
+	s.full().account.forget()
 	l, err := dial(ctx, s)
 	if err != nil {
 		return nil, s.loginFirst(err)
@@ -523,7 +544,7 @@ func (s *upstream) down() error {
 	if s.status.State == Stopped {
 		return tool.Errorf(tool.CodeExternal, "the MCP server %s is stopped%s", s.Name, why)
 	}
-	if s.status.State == NeedsLogin {
+	if s.status.State == NeedsLogin || s.status.State == NeedsSetup {
 		return tool.Errorf(tool.CodeExternal, "the MCP server %s cannot be used: %s", s.Name, s.status.Error)
 	}
 	when := "at once"

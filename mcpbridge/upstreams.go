@@ -40,9 +40,15 @@ type Upstream struct {
 	Trusted   bool
 	Overrides map[string]Override // by the server's own names for its tools
 	Disabled  bool
-	// Wrong is why the server cannot be described, such as a secret that is not
-	// set: it stays stopped, and that is its error. Nil: it can.
-	Wrong     error
+	// Fill returns the server with the values to which its description only
+	// refers: then Args and URL have [Redacted] in their place, Env and Headers
+	// names only, and OAuth and Hidden are empty. It is called before the server
+	// is started, and may take its time. While it fails, the server [NeedsSetup].
+	// Nil: the description is whole.
+	Fill func() (Upstream, error)
+	// Partial descriptions lack more than values: what a server of that name
+	// listed is believed to be of this one.
+	Partial   bool
 	Asks      Asks     // what it may ask the clients that call it
 	Roots     Roots    // which folders it is told
 	OnChange  OnChange // of definitions that were accepted
@@ -167,10 +173,10 @@ var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (up *Upstream) check() error {
 	switch {
-	case up.Wrong != nil:
-		return up.Wrong
 	case !serverName.MatchString(up.Name):
 		return fmt.Errorf("MCP server %.60q: the name may have letters, digits, _ and -, 64 at most", up.Name)
+	case up.Fill != nil:
+		return nil // once it is filled in
 	case up.Command == "" && up.URL == "":
 		return fmt.Errorf("MCP server %s: has neither a command nor a URL", up.Name)
 	case up.Command != "" && up.URL != "":
@@ -226,7 +232,7 @@ func (u *Upstreams) Close() error {
 	u.cancel()
 	u.running.Wait()
 	for _, s := range u.servers {
-		s.account.close()
+		s.full().account.close()
 	}
 	u.keeper.close()
 	return nil
@@ -242,6 +248,7 @@ const (
 	Started    State = "started"
 	InUse      State = "in_use"      // calls are in flight
 	NeedsLogin State = "needs_login" // somebody has to sign in
+	NeedsSetup State = "needs_setup" // what its description refers to, such as a secret, is not there
 	Failed     State = "failed"      // to start, or after that; it is tried again
 	Stopped    State = "stopped"     // for good
 )

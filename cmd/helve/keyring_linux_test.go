@@ -117,3 +117,32 @@ func TestSystemKeyring(t *testing.T) {
 		t.Errorf("when the bus ends while the user is asked: %s", out)
 	}
 }
+
+// A server whose secret is behind a locked keyring is used once the keyring is
+// unlocked, without a new start, and without asking the user again and again.
+func TestSecretBehindKeyring(t *testing.T) {
+	t.Parallel()
+	s := newSeat(t)
+	write(t, filepath.Join(s.dir, "app.yaml"), strings.Replace(read(t, filepath.Join(s.dir, "app.yaml")), "{web: {url: ", `{bound: {command: "`+lookPath(t, "upstream")+`", args: [strange], env: {KEY: "{{secret.KEY}}"}}, web: {url: `, 1))
+	s.session(t, true, "echo value | $HELVE --app app.yaml secrets set KEY")
+	out := s.session(t, false, `
+$HELVE serve --app app.yaml --addr 127.0.0.1:0 >serve.out 2>serve.err &
+until grep -qo 'http://[0-9.:]*' serve.out; do :; done
+at=$(grep -o 'http://[0-9.:]*' serve.out | head -1)
+is() { until $HELVE upstreams --at $at | grep "^bound" | grep -q "$1"; do :; done; $HELVE upstreams --at $at | grep "^bound"; }
+is "needs setup"
+wc -l <prompts
+(
+  export XDG_RUNTIME_DIR=/run/user/$(id -u) DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$(id -u)/bus
+  bus() { dbus-send --session --print-reply=literal --dest=org.freedesktop.DBus / org.freedesktop.DBus.$1 string:org.freedesktop.secrets; }
+  kill $(bus GetConnectionUnixProcessID | grep -o '[0-9]*$')
+  while bus NameHasOwner | grep -q true; do :; done
+  printf pw | gnome-keyring-daemon --unlock --components=secrets >/dev/null
+) 2>>daemons.log
+is "started"
+wc -l <prompts
+kill %1; wait`)
+	if strings.Count(out, "\n1\n") != 2 || !strings.Contains(out, "it is locked, and was not unlocked") {
+		t.Errorf("asked for the keyring, before and after it was unlocked:\n%s", out)
+	}
+}

@@ -41,16 +41,20 @@ func (c *cli) appCheck() *cobra.Command {
 			if err := c.fileOr(cmd, args); err != nil {
 				return err
 			}
-			_, err := app.Load(c.appFile, c.loadOptions())
-			problems := app.ProblemsOf(err)
+			cfg, err := app.Load(c.appFile, c.loadOptions())
+			problems, unset := app.ProblemsOf(err), app.Problems{}
+			if cfg != nil {
+				unset = cfg.Unset()
+			}
 			if c.json {
-				if err := c.printJSON(map[string]any{"ok": err == nil, "file": c.appFile, "problems": problems}); err != nil {
+				if err := c.printJSON(map[string]any{"ok": err == nil, "file": c.appFile, "problems": problems, "unset": unset}); err != nil {
 					return err
 				}
 			} else {
 				for _, p := range problems {
 					fmt.Fprintln(c.err, p.Error())
 				}
+				c.warnUnset(unset)
 			}
 			switch {
 			case len(problems) > 0:
@@ -63,6 +67,13 @@ func (c *cli) appCheck() *cobra.Command {
 			}
 			return nil
 		},
+	}
+}
+
+// warnUnset tells of what single servers lack in this environment.
+func (c *cli) warnUnset(unset app.Problems) {
+	for _, p := range unset {
+		fmt.Fprintf(c.err, "%s %s. This server cannot be started as things are; all else is as it should be.\n", c.style(c.err).warn("warning:"), p.Error())
 	}
 }
 

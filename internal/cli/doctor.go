@@ -239,6 +239,10 @@ func (c *cli) checkUpstreams(ctx context.Context, a *app.App) []finding {
 		if slices.ContainsFunc(a.Failures(), func(f app.Failure) bool { return f.Module == "mcp."+u.Name }) {
 			continue // it was told among the modules
 		}
+		if u.State == mcpbridge.NeedsSetup {
+			found = append(found, failure("mcp "+u.Name, "the other servers serve; this one does too once that is there", fmt.Errorf("%s: %s", u.State, u.Error)))
+			continue
+		}
 		if u.State == mcpbridge.NeedsLogin {
 			found = append(found, warning("mcp "+u.Name, "helve logout forgets a login; the other servers serve", "%s", u.Error))
 			continue
