@@ -70,7 +70,9 @@ func reaches(c *tool.Call) bool { return c.Tool.Needs != 0 }
 // or if they speak of what its tool is about, and
 //
 //   - they say more of the call than the user said; or
-//   - it reads again what was read, and the user said no more of it than they; or
+//   - they say as much, and it has no values; or
+//   - it reads again what was read, and the user said no more of it than they,
+//     or named no value of it; or
 //   - a value of it is named by nobody: not by the user, and by no result
 //     without orders.
 //
@@ -91,8 +93,10 @@ func (s *tainted) led(c *tool.Call) string {
 		return fmt.Sprintf("a result gave orders to models (%s), which say more of this call than the user did", o.by)
 	case !read:
 		return ""
-	case about && users == 0 && s.read[readKey(c)]:
+	case about && s.read[readKey(c)] && (users <= theirs || !s.chosen(c)):
 		return fmt.Sprintf("a result gave orders to models (%s), and this was read before", o.by)
+	case theirs+both > 0 && users == 0 && valueless(c):
+		return fmt.Sprintf("a result gave orders to models (%s), which say as much of this call as the user did", o.by)
 	case o.lost && users == 0:
 		return fmt.Sprintf("a result gave orders to models (%s), and it is not known any more what they were", o.by)
 	}
@@ -208,6 +212,25 @@ func (s *tainted) evidence(c *tool.Call) (theirs, both, users int) {
 		return true
 	})
 	return theirs, both, users
+}
+
+// chosen reports whether a value of a call is of words that the user said.
+func (s *tainted) chosen(c *tool.Call) (found bool) {
+	eachArgument(c.Args, func(_, v string) bool {
+		found = s.users(v)
+		return !found
+	})
+	return found
+}
+
+// valueless reports whether a call names nothing.
+func valueless(c *tool.Call) bool {
+	none := true
+	ok := eachArgument(c.Args, func(_, v string) bool {
+		none = len(saidWords(v)) == 0
+		return none
+	})
+	return ok && none
 }
 
 // subjects returns the stems of the words in the name of a tool that say what
