@@ -54,6 +54,7 @@ func (t *Taint) Said(from tool.Origin, text string) {
 	defer t.mu.Unlock()
 	s := t.of(&from, true)
 	s.spoken = true
+	s.said.hear(text)
 	for _, w := range saidWords(text) {
 		note(s.words, w)
 	}

@@ -46,6 +46,8 @@ type tainted struct {
 	over    bool            // there was more than is kept
 	words   map[string]bool
 	spoken  bool            // the user's words are known
+	said    vocabulary      // and what they are about
+	heard   heard           // what texts from outside say, if the user's words are known
 	own     map[string]seen // short values that the session's own writes returned, see owned
 	ids     map[string]bool // of records that came from outside
 	agreed  map[string]bool // values that were approved, with the tool and the argument; and tools
@@ -184,8 +186,13 @@ func (t *Taint) learn(ctx context.Context, c *tool.Call, res *tool.Result) (alar
 		folded += " " + foldSpace(a)
 	}
 	text := foldSpace(unescape(raw + "\n" + string(res.Structured)))
+	var tells told
+	if t.isSpoken(&c.From) {
+		tells = tellOf(doc.leaves)
+	}
 	t.mu.Lock()
 	s := t.of(&c.From, true)
+	s.heard.add(tells)
 	if s.by == "" {
 		s.by = c.Name + ", call " + c.ID
 	}
@@ -208,6 +215,14 @@ func (t *Taint) learn(ctx context.Context, c *tool.Call, res *tool.Result) (alar
 	s.kept = true
 	t.mu.Unlock()
 	return alarm, nil
+}
+
+// isSpoken reports whether the user's words are known.
+func (t *Taint) isSpoken(from *tool.Origin) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.of(from, false)
+	return s != nil && s.spoken
 }
 
 // alarming returns those texts that are meant for models, and what the first of
@@ -305,7 +320,7 @@ func (s *tainted) says(has func(text, v string) bool, v string) bool {
 // trim keeps the memory of all sessions within its bound; s was just added to.
 // The lock is held.
 func (t *taintMemory) trim(s *tainted) {
-	have := s.clean.Len() + s.dirty.Len() + s.house.Len()
+	have := s.clean.Len() + s.dirty.Len() + s.house.Len() + s.heard.size
 	t.total += have - s.counted
 	s.counted = have
 	for t.total > maxTaintedTotal {
@@ -314,6 +329,7 @@ func (t *taintMemory) trim(s *tainted) {
 		oldest.clean.Reset()
 		oldest.dirty.Reset()
 		oldest.house.Reset()
+		oldest.heard = heard{about: vocabulary{full: oldest.spoken}}
 		oldest.alarms, oldest.counted, oldest.over = "", 0, true
 		if oldest.orders != nil {
 			oldest.orders.lost = true

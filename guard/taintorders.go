@@ -18,7 +18,7 @@ import (
 // orders are what results said that speak to models.
 type orders struct {
 	by    string          // the tool of the first such result, and its call
-	words map[string]bool // stems of the words in such texts
+	about vocabulary      // what such texts say
 	texts map[string]bool // such texts, folded
 	lost  bool            // that there were some is known, and not all that they said
 }
@@ -48,18 +48,16 @@ func (s *tainted) order(c *tool.Call, alarms []string) {
 		s.orders = &orders{by: c.Name + ", call " + c.ID}
 	}
 	o := s.orders
-	if o.words == nil {
-		o.words, o.texts = map[string]bool{}, map[string]bool{}
+	if o.texts == nil {
+		o.texts = map[string]bool{}
 	}
 	for _, text := range alarms {
 		if len(o.texts) < 100 {
 			o.texts[foldSpace(text)] = true
 		}
-		for _, w := range saidWords(passage(text)) {
-			note(o.words, stem(w))
-		}
+		o.about.hear(passage(text))
 	}
-	o.lost = o.lost || len(o.words) >= maxTaintValues
+	o.lost = o.lost || o.about.full
 }
 
 // reaches reports whether a call reads something that is not in the process.
@@ -81,11 +79,14 @@ func reaches(c *tool.Call) bool { return c.Tool.Needs != 0 }
 // as no value is what the orders name. The lock is held.
 func (s *tainted) led(c *tool.Call) string {
 	o, read := s.orders, c.Tool.IsRead()
-	if o == nil || !read && c.Tool.RiskLevel() < tool.High {
+	switch {
+	case o == nil && read:
+		return s.talkedInto(c)
+	case o == nil || !read && c.Tool.RiskLevel() < tool.High:
 		return ""
 	}
 	vouched := s.agreed[agreedKey(c, "", "")]
-	theirs, both, users := s.evidence(c)
+	theirs, both, users := s.evidence(c, &o.about)
 	about := theirs+both > 0 || o.lost
 	switch {
 	case vouched:
@@ -111,10 +112,51 @@ func (s *tainted) led(c *tool.Call) string {
 		}
 		return why == ""
 	})
-	if !ok {
+	switch {
+	case !ok:
 		return string(c.Args)
+	case why == "":
+		return s.talkedInto(c)
 	}
 	return why
+}
+
+// talkedInto says why a call that reads may follow what texts from outside say,
+// whether they look like orders or not: they speak more of it than the user
+// did, or an address in it stands in them, and neither in what the user said
+// nor as a field of a result; "": it is the user's, whose words are not known, or
+// somebody has approved it. The lock is held.
+func (s *tainted) talkedInto(c *tool.Call) (why string) {
+	if !s.spoken {
+		return ""
+	}
+	vouched := s.agreed[agreedKey(c, "", "")]
+	if theirs, both, users := s.evidence(c, &s.heard.about); !vouched && theirs > both+users {
+		return fmt.Sprintf("what came from outside (%s) speaks more of this call than the user did", s.by)
+	}
+	eachArgument(c.Args, func(key, v string) bool {
+		if a := s.mentioned(v); a != "" && !s.agreed[agreedKey(c, key, v)] {
+			why = fmt.Sprintf("%.80q is only mentioned in what came from outside (%s), and not in what the user said", a, s.by)
+		}
+		return why == ""
+	})
+	return why
+}
+
+// mentioned returns an address in a value that stands in a text from outside
+// and nowhere else; "": there is none. Those that are fetched are not meant, nor
+// those in what is called so.
+func (s *tainted) mentioned(v string) string {
+	v = foldSpace(v)
+	if s.heard.fields[v] {
+		return ""
+	}
+	for _, a := range addresses.FindAllString(v, 100) {
+		if !webAddress.MatchString(a) && !s.owns(saidWords(a)) && !s.owned(a) && !s.heard.fields[a] && namesIn(s.heard.texts.String(), a, "-_@/") {
+			return a
+		}
+	}
+	return ""
 }
 
 // ordered reports whether a value, an address in it, or a part of a path is what
@@ -177,35 +219,33 @@ func (s *tainted) named(v string) bool {
 }
 
 // evidence counts the words of a call, of what its tool is about and of its
-// values, that only the orders say, both they and the user, and only the user.
-func (s *tainted) evidence(c *tool.Call) (theirs, both, users int) {
-	said := map[string]bool{}
-	for w := range s.words {
-		said[stem(w)] = true
-	}
-	count := func(w string, about bool) {
+// values, that only others say, both they and the user, and only the user.
+func (s *tainted) evidence(c *tool.Call, others *vocabulary) (theirs, both, users int) {
+	count := func(w word, about bool) {
+		said, told := s.said.has(w), others.full || others.has(w)
 		switch {
-		case said[w] && s.orders.words[w]:
+		case said && told:
 			if about {
 				both++
 			}
-		case said[w]:
+		case said:
 			users++
-		case s.orders.words[w] && about:
+		case told && about:
 			theirs++
 		}
 	}
 	seen := map[string]bool{}
-	for _, w := range subjects(c.Name, c.Tool.IsRead()) {
-		seen[w] = true
+	for _, text := range subjects(c.Name, c.Tool.IsRead()) {
+		w := wordOf(text)
+		seen[w.stem] = true
 		count(w, true)
 	}
 	eachArgument(c.Args, func(_, v string) bool {
 		if len(v) <= longText {
-			for _, w := range saidWords(v) {
-				if w = stem(w); len(w) > 2 && !seen[w] {
+			for _, text := range saidWords(v) {
+				if w := stem(text); len(w) > 2 && !seen[w] {
 					seen[w] = true
-					count(w, false) // values that the orders name are looked at one by one
+					count(wordOf(text), false) // values that the orders name are looked at one by one
 				}
 			}
 		}
@@ -233,7 +273,7 @@ func valueless(c *tool.Call) bool {
 	return ok && none
 }
 
-// subjects returns the stems of the words in the name of a tool that say what
+// subjects returns the words in the name of a tool that say what
 // it is about; for tools that change something, how as well.
 func subjects(name string, reads bool) []string {
 	if rest, ok := strings.CutPrefix(name, "mcp."); ok {
@@ -242,7 +282,7 @@ func subjects(name string, reads bool) []string {
 	var found []string
 	for w := range strings.FieldsFuncSeq(camel.ReplaceAllString(name, "${1}_$2"), func(r rune) bool { return !unicode.IsLetter(r) }) {
 		if w = strings.ToLower(w); len(w) > 2 && !(reads && ways[w]) {
-			found = append(found, stem(w))
+			found = append(found, w)
 		}
 	}
 	return found
