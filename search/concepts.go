@@ -56,10 +56,16 @@ func (r *ranker) addConcepts(slots []slot, winners langs, sc *scratch) []slot {
 			}
 		}
 		alts := sc.alts[from:len(sc.alts):len(sc.alts)]
+		share := r.shareOf(here)
+		i := slotAt(slots, here[0].From)
+		if i >= 0 {
+			scale(slots[i].alts, share)
+		}
+		scale(alts, share)
 		if len(alts) == 0 {
 			continue
 		}
-		if i := slotAt(slots, here[0].From); i >= 0 && english {
+		if i >= 0 && english {
 			most := slots[i].most() // what stands in for a word counts no more than the word
 			for k := range alts {
 				if most > 0 {
@@ -73,6 +79,29 @@ func (r *ranker) addConcepts(slots []slot, winners langs, sc *scratch) []slot {
 		slots = append(slots, slot{text: []byte(text), weight: 1, alts: alts, at: noPlace, clause: sc.clauseAt(here[0].From)})
 	}
 	return slots
+}
+
+// shareOf returns what a word counts that stands for what some matches mean.
+func (r *ranker) shareOf(matches []lexicon.Match) float32 {
+	thing := false
+	for _, m := range matches {
+		switch r.snap.engine.lex.Kind(m.Concept) {
+		case lexicon.Action:
+			return 1
+		case lexicon.Object:
+			thing = true
+		}
+	}
+	if thing {
+		return r.w(kThing)
+	}
+	return 1
+}
+
+func scale(alts []alternative, share float32) {
+	for i := range alts {
+		alts[i].weight *= share
+	}
 }
 
 // related is the share of the tools, as its inverse, in which a related concept

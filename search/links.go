@@ -1,18 +1,31 @@
 package search
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // A tool that asks for the id of a thing is of little use without one that
 // finds such things by their names: get_movie_credits wants a movie_id, and
-// search_movies has it.
+// search_movies has it. A tool that asks for coordinates of a place wants one
+// that finds those in the same way: people name the place.
 
 // finders are the words in names of tools that find things.
 var finders = map[string]bool{"search": true, "find": true, "list": true, "lookup": true, "query": true, "discover": true}
 
+// placed are the words in names of parameters that ask where a place lies.
+var placed = map[string]bool{"latitude": true, "lat": true, "coordinates": true}
+
+// findsPlaces reports whether a word of a tool's name says that it finds out where places lie.
+func findsPlaces(word string) bool { return strings.HasPrefix(word, "geocod") || word == "coordinates" }
+
+// whereabouts links tools by coordinates, which are of no kind of thing.
+const whereabouts = "\x00"
+
 // addLinks notes of which things the tool asks for ids, by its name and its
 // parameters, and which it finds, by its name.
 func (a *analyser) addLinks() {
-	finds := false
+	finds, needsPlace, givesPlace := false, false, false
 	for i := range a.words {
 		w := &a.words[i]
 		if !a.linkable(w) {
@@ -20,9 +33,17 @@ func (a *analyser) addLinks() {
 		}
 		word := a.vocab.terms[w.id]
 		finds = finds || w.field == fieldName && finders[word]
+		needsPlace = needsPlace || w.field == fieldParams && placed[word]
+		givesPlace = givesPlace || w.field == fieldName && findsPlaces(word)
 		if i > 0 && word == "id" && a.words[i-1].field == w.field && a.linkable(&a.words[i-1]) {
 			a.link(classNeeds, &a.words[i-1])
 		}
+	}
+	switch {
+	case needsPlace: // and gives no news of it, as reverse geocoding
+		a.linkTerm(classNeeds, whereabouts)
+	case givesPlace:
+		a.linkTerm(classGives, whereabouts)
 	}
 	for i := range a.words {
 		if w := &a.words[i]; finds && w.field == fieldName && a.linkable(w) && !finders[a.vocab.terms[w.id]] {
@@ -36,7 +57,11 @@ func (a *analyser) linkable(w *docWord) bool {
 }
 
 func (a *analyser) link(class string, w *docWord) {
-	a.pairTerm = append(append(a.pairTerm[:0], class...), a.vocab.terms[a.stem(w, inEnglish)]...)
+	a.linkTerm(class, a.vocab.terms[a.stem(w, inEnglish)])
+}
+
+func (a *analyser) linkTerm(class, thing string) {
+	a.pairTerm = append(append(a.pairTerm[:0], class...), thing...)
 	a.sum(a.vocab.id(a.pairTerm), 1)
 }
 

@@ -18,7 +18,7 @@ var ErrStale = errors.New("the prepared index is of another version")
 
 // analysis is the version of what is indexed of a tool. It changes whenever
 // the same tool would be indexed differently.
-const analysis = 4
+const analysis = 5
 
 const packMagic = "helve-index\x00"
 

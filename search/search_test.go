@@ -218,6 +218,38 @@ func TestBringsAlong(t *testing.T) {
 	}
 }
 
+// A tool that asks where a place lies brings along the one that finds that out,
+// but none that is told it, too.
+func TestBringsAlongWhereaboutsOfPlaces(t *testing.T) {
+	asks := schema.Must(`{"type":"object","properties":{"latitude":{"type":"number"},"longitude":{"type":"number"}}}`)
+	ix := index(t, append(house(),
+		tool.Definition{Name: "sky.tides", Description: "High and low tide.", Input: asks},
+		tool.Definition{Name: "atlas.geocode", Description: "Turn an address into numbers."},
+		tool.Definition{Name: "atlas.reverse_geocode", Description: "Turn numbers into an address.", Input: asks})...)
+	if got := names(find(t, ix, "when is the tide high in Cuxhaven")); len(got) < 2 || got[0] != "sky.tides" || got[1] != "atlas.geocode" || slices.Contains(got, "atlas.reverse_geocode") {
+		t.Errorf("got %v", got)
+	}
+	if got := names(find(t, ix, "when is the tide high")); slices.Contains(got, "atlas.geocode") {
+		t.Errorf("nothing is named, and yet %v", got)
+	}
+}
+
+// Many tools do the same, with other things: what a request is about counts
+// more than what is to be done.
+func TestThingsCountMoreThanWhatIsDone(t *testing.T) {
+	var defs []tool.Definition
+	for _, n := range []string{"red", "brown", "white", "grey", "old", "quick", "lazy", "wild"} {
+		defs = append(defs, tool.Definition{Name: "fox." + n, Description: "A fox."})
+	}
+	defs = append(defs, tool.Definition{Name: "a.x", Description: "Summarize."}, tool.Definition{Name: "b.x", Description: "Poem."})
+	ix := index(t, defs...)
+	for _, q := range []string{"summarize the poem", "das Gedicht zusammenfassen"} {
+		if got := names(find(t, ix, q)); len(got) != 2 || got[0] != "b.x" {
+			t.Errorf("%q finds %v", q, got)
+		}
+	}
+}
+
 // A query that asks for two things finds a tool for each among the first,
 // however much there is of the one.
 func TestIntents(t *testing.T) {

@@ -53,6 +53,7 @@ const (
 	kQuoted
 	kSoft
 	kPart
+	kThing
 	kClosed
 	kStem
 	kPrefix
@@ -145,6 +146,7 @@ var others = map[knob]Knob{
 	kQuoted:        {"word.quoted", "a word in quotation marks: mostly an argument", .6, false},
 	kSoft:          {"word.soft", "a word that tells little of what is wanted, such as details or best", .3, false},
 	kPart:          {"word.part", "a part of a word that is known whole, such as GitHub", .5, false},
+	kThing:         {"word.thing", "a word that stands for a thing, and for nothing that is done, against any other: many tools do the same, with other things", 1.2, false},
 	kClosed:        {"word.closed", "two words of the query that a tool writes as one", .5, false},
 	kStem:          {"word.stem", "a tool's word that shares the stem only", .9, false},
 	kPrefix:        {"word.prefix", "a tool's word that goes on after the query's word ends, times the share that it has of it", .8, false},
