@@ -143,6 +143,7 @@ func (r *run) once(ctx context.Context, b *Brain, shorter int) (_ *llm.Reply, be
 	h := &hearing{run: r, reply: &llm.Reply{Message: llm.Message{Role: llm.Assistant}}}
 	if b.Format != nil {
 		req.Messages = inText(b.Format, r.c.Messages)
+		req.MayStop = b.Format.Stop()
 		h.parser = cmp.Or(b.Reads, b.Format).New(r.offered())
 	}
 	if b.Timeout > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/helve-ai/helve/tool"
@@ -41,6 +42,7 @@ type Settings struct {
 	TopP        *float64
 	MaxTokens   int
 	Stop        []string // texts at which the answer ends
+	MayStop     []string // texts from which on it is of no use; they go only to providers that end there without forgetting their models' own
 	Effort      string   // how long the model may think: low, medium, high
 }
 
@@ -126,6 +128,9 @@ type Chunk struct {
 	Source  *Source
 	Stop    Stop
 }
+
+// Stops returns all texts at which an answer is to end, for those who take MayStop.
+func (s *Settings) Stops() []string { return append(slices.Clip(s.Stop), s.MayStop...) }
 
 // A Source is what a provider says of where an answer comes from. What it does
 // not say is "".

@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -48,7 +49,9 @@ type table struct {
 	longest int
 }
 
-func (g *grammar) compile() *table {
+// compile makes the table of a grammar. result is how results begin, which
+// after calls are made up; "": they are not known by that.
+func (g *grammar) compile(result string, at place) {
 	g.once.Do(func() {
 		t := &table{}
 		for _, c := range "\n`" {
@@ -58,6 +61,9 @@ func (g *grammar) compile() *table {
 			t.special[o.tag[0]] = t.special[o.tag[0]] || o.at == anywhere
 			t.first[o.tag[0]] = append(t.first[o.tag[0]], o)
 			t.longest = max(t.longest, len(o.tag))
+		}
+		if result != "" && !g.frames(result) {
+			add(&opener{tag: result, at: at, read: madeUp})
 		}
 		for i := range g.openers {
 			add(&g.openers[i])
@@ -70,7 +76,11 @@ func (g *grammar) compile() *table {
 		}
 		g.table = t
 	})
-	return g.table
+}
+
+// frames reports whether a reader of calls reads what begins so, too.
+func (g *grammar) frames(tag string) bool {
+	return slices.ContainsFunc(g.openers, func(o opener) bool { return o.call && strings.HasPrefix(tag, o.tag) })
 }
 
 func (g *grammar) impliedCloser() string {

@@ -22,6 +22,7 @@ type machine struct {
 	nested    bool     // this machine reads a part of another's text
 	trim      bool     // white space is dropped until the next visible character
 	called    bool     // a call was read
+	over      bool     // nothing that follows counts
 	thought   bool     // reasoning was read
 	inJSON    lexer    // ordinary JSON that text is within
 	look      int      // up to where the held text was looked at
@@ -49,8 +50,9 @@ const (
 	inAside      // reasoning that began in the middle of a line
 )
 
+// newMachine returns a parser by a grammar that was compiled.
 func newMachine(g *grammar, tools *Tools) *machine {
-	m := &machine{g: g, t: g.compile(), tools: tools, line: true, blank: true, say: Thinking}
+	m := &machine{g: g, t: g.table, tools: tools, line: true, blank: true, say: Thinking}
 	m.e.tools = tools
 	return m
 }
@@ -111,6 +113,8 @@ func (m *machine) step(s string, eof bool) (n int, wait bool) {
 		return m.limbo(s, eof)
 	}
 	switch {
+	case m.over:
+		return len(s), false
 	case m.trim:
 		return m.trimmed(s)
 	case m.closers != nil:

@@ -28,12 +28,17 @@ type Format struct {
 
 // New returns a parser of one message. Only calls of the tools are read; nil
 // tools: every name counts as offered.
-func (f *Format) New(tools *Tools) Parser { return newMachine(&f.grammar, tools) }
+func (f *Format) New(tools *Tools) Parser { return f.machine(tools) }
+
+func (f *Format) machine(tools *Tools) *machine {
+	f.grammar.compile(f.resultTag())
+	return newMachine(&f.grammar, tools)
+}
 
 // NewThinking is New for a model whose prompt ended within its reasoning, as
 // many chat templates have it: the text is reasoning until that is closed.
 func (f *Format) NewThinking(tools *Tools) Parser {
-	m := newMachine(&f.grammar, tools)
+	m := f.machine(tools)
 	if c := f.grammar.impliedCloser(); c != "" {
 		m.closers, m.trim = []string{c}, true
 	}

@@ -216,6 +216,50 @@ func TestAnswersInVain(t *testing.T) {
 	}
 }
 
+// A model that writes its calls and goes on with what they might answer is
+// asked to stop there, where that costs it no stops of its own; what it says
+// all the same neither counts nor is called.
+func TestMadeUpResults(t *testing.T) {
+	t.Parallel()
+	call := func(path string) string {
+		return "<tool_call>\n{\"name\": \"filesystem.write\", \"arguments\": {\"path\": \"" + path + "\", \"content\": \"x\"}}\n</tool_call>\n"
+	}
+	madeUp := call("a.txt") + "<tool_response>\nwritten\n</tool_response>\nNow the other.\n" + call("b.txt")
+	byOllama := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"message":{"content":%s},"done":true,"done_reason":"stop"}`+"\n", encode(t, text))
+		}
+	}
+	for name, c := range map[string]struct {
+		says  func(string) http.HandlerFunc
+		brain func(url string) string
+		stops bool
+	}{
+		"openai_compat": {says, func(url string) string {
+			return `"provider":"mine","native_tool_use":false,"config":{"base_url":"` + url + `/v1","api_key":"x"}`
+		}, true},
+		"ollama": {byOllama, func(url string) string { return `"provider":"ollama","config":{"base_url":"` + url + `"}` }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScripted(t, c.says(madeUp), c.says("One is written."))
+			dir := folder(t, "app.yaml", `{"app":{"app_id":"m","name":"M"},"agents":[{"id":"a","brain":{"model":"qwen2.5",`+c.brain(s.URL)+`}}],
+				"tools":{"modules":{"filesystem":{}},"capabilities":{"grant":["filesystem.write"]}}}`)
+			out, errs, code := run(t, dir, "", "run", "app.yaml", "Write two files")
+			asked := s.requests()
+			if code != 0 || len(asked) != 2 || !exists(filepath.Join(dir, "a.txt")) || exists(filepath.Join(dir, "b.txt")) {
+				t.Fatalf("exit code %d, %d requests\n%s%s", code, len(asked), out, errs)
+			}
+			if got := strings.Contains(asked[0], `"stop":["\n<tool_response>"]`); got != c.stops || got != strings.Contains(asked[0], `"stop":`) {
+				t.Errorf("asked: %s", asked[0])
+			}
+			if strings.Contains(asked[1], "Now the other") || !strings.Contains(asked[1], "a result that no tool gave") {
+				t.Errorf("told: %s", asked[1])
+			}
+		})
+	}
+}
+
 // A model that calls by the API may still write a call in the tags of its own
 // format, which its server did not read. It is one, unless it is quoted or the
 // model calls by the API as well.

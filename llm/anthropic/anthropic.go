@@ -80,8 +80,8 @@ func (m *Model) body(req *llm.Request) object {
 			o["top_p"] = *req.TopP
 		}
 	}
-	if len(req.Stop) > 0 {
-		o["stop_sequences"] = req.Stop
+	if stops := req.Stops(); len(stops) > 0 {
+		o["stop_sequences"] = stops
 	}
 	m.tools(o, req)
 	for k, v := range m.Extra {

@@ -69,8 +69,8 @@ func (m *Model) generation(req *llm.Request) object {
 	if req.MaxTokens > 0 {
 		c["maxOutputTokens"] = req.MaxTokens
 	}
-	if len(req.Stop) > 0 {
-		c["stopSequences"] = req.Stop
+	if stops := req.Stops(); len(stops) > 0 {
+		c["stopSequences"] = stops
 	}
 	if req.Output != nil && len(req.Tools) == 0 { // both at once is an error
 		c["responseMimeType"], c["responseJsonSchema"] = "application/json", clean(req.Output)

@@ -83,7 +83,7 @@ func (m *Model) options(s llm.Settings) object {
 	if s.MaxTokens > 0 {
 		o["num_predict"] = s.MaxTokens
 	}
-	if len(s.Stop) > 0 {
+	if len(s.Stop) > 0 { // in place of those that the model has there: so MayStop is not sent
 		o["stop"] = s.Stop
 	}
 	return o

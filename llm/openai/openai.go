@@ -77,8 +77,8 @@ func (m *Model) sampling(o object, s llm.Settings) {
 	if s.TopP != nil {
 		o["top_p"] = *s.TopP
 	}
-	if len(s.Stop) > 0 && !m.Responses {
-		o["stop"] = s.Stop
+	if stops := s.Stops(); len(stops) > 0 && !m.Responses {
+		o["stop"] = stops
 	}
 }
 

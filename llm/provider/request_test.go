@@ -40,7 +40,7 @@ func conversation(from string, thought, call json.RawMessage) *llm.Request {
 		Tools: []llm.Tool{{Name: "look", Description: "Looks.", Input: json.RawMessage(`{"type":"object","properties":{"at":{"const":1,"examples":[2]}},"additionalProperties":false}`)},
 			{Name: "wait", Input: json.RawMessage(`{"type":"object"}`)}},
 		Choice:   "look",
-		Settings: llm.Settings{Temperature: &warm, MaxTokens: 4000, Stop: []string{"END"}},
+		Settings: llm.Settings{Temperature: &warm, MaxTokens: 4000, Stop: []string{"END"}, MayStop: []string{"<tool_response"}},
 		Session:  "s1",
 	}
 }
