@@ -527,9 +527,9 @@ func (a *App) suggest(ctx context.Context, from tool.Origin, name string) []stri
 	return a.finder().Suggest(name, 5, func(t *tool.Tool) bool { return a.Visible(from, t) })
 }
 
-// upstreamPatience is how long a caller waits for upstream servers that are
+// UpstreamPatience is how long a caller waits for upstream servers that are
 // still being listed.
-const upstreamPatience = 15 * time.Second
+const UpstreamPatience = 15 * time.Second
 
 // WaitUpstreams waits until every upstream server has answered or failed
 // once, but not for ever.
@@ -537,7 +537,7 @@ func (a *App) WaitUpstreams(ctx context.Context) {
 	if a.ups == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, upstreamPatience)
+	ctx, cancel := context.WithTimeout(ctx, UpstreamPatience)
 	defer cancel()
 	a.ups.Wait(ctx)
 }
@@ -548,7 +548,7 @@ func (a *App) WaitTool(ctx context.Context, name string) {
 	if _, known := a.reg.Set().Lookup(name); known || a.ups == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, upstreamPatience)
+	ctx, cancel := context.WithTimeout(ctx, UpstreamPatience)
 	defer cancel()
 	a.ups.WaitFor(ctx, name)
 }

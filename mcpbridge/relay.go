@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/helve-ai/helve/tool"
 )
 
 // A kind is a kind of thing that servers list beside their tools.
@@ -166,16 +168,62 @@ func (s *upstream) updated(uri string) {
 	s.relay.news.tell(event{server: s, uri: uri})
 }
 
+const (
+	maxLog  = 16 << 10 // bytes of what a server logs at once that clients are told
+	maxSaid = 1 << 20  // of which secrets are taken out; what is cut off there may begin with one
+)
+
+// logged passes on what the server logs: fit to be shown, without secrets, and
+// not much of it. A level that there is not is told as info.
 func (s *upstream) logged(p *mcp.LoggingMessageParams) {
+	clean := &mcp.LoggingMessageParams{Level: p.Level, Logger: cut(printable(p.Logger), maxLogger), Data: legible(p.Data)}
+	if rank(p.Level) < 0 {
+		clean.Level = "info"
+	}
+	said, err := tool.Encode(clean.Data)
+	if err != nil {
+		return
+	}
+	if len(said) > maxSaid {
+		clean.Data = cut(string(said), maxSaid)
+	}
 	if s.o.Redact != nil {
-		said, err := json.Marshal(p)
-		clean := new(mcp.LoggingMessageParams)
+		said, err := tool.Encode(clean)
 		if err != nil || json.Unmarshal(s.o.Redact(said), clean) != nil {
 			return
 		}
-		p = clean
 	}
-	s.relay.news.tell(event{server: s, log: p})
+	if said, err = tool.Encode(clean.Data); err != nil {
+		return
+	}
+	if text, is := clean.Data.(string); is && len(said) > maxLog {
+		clean.Data = cut(text, maxLog)
+	} else if len(said) > maxLog {
+		clean.Data = cut(string(said), maxLog)
+	}
+	s.relay.news.tell(event{server: s, log: clean})
+}
+
+// maxLogger bounds the name under which a server logs, in bytes.
+const maxLogger = 200
+
+// legible returns a JSON value with all its texts fit to be shown.
+func legible(v any) any {
+	switch v := v.(type) {
+	case string:
+		return printable(v)
+	case []any:
+		for i := range v {
+			v[i] = legible(v[i])
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[printable(key)] = legible(value)
+		}
+		return out
+	}
+	return v
 }
 
 // changed notes that lists have changed.

@@ -87,6 +87,17 @@ func (u *Upstreams) Missing(name string, shows func(server string) bool) *tool.E
 	return nil
 }
 
+// Serving returns the server whose tools have names such as this one, known or not.
+func (u *Upstreams) Serving(name string) (server string, ok bool) {
+	if u == nil {
+		return "", false
+	}
+	if s := u.named(name); s != nil {
+		return s.Name, true
+	}
+	return "", false
+}
+
 // named returns the server that the name of a tool begins with; nil: none.
 func (u *Upstreams) named(name string) *upstream {
 	for _, s := range u.servers {
@@ -109,6 +120,9 @@ func (s *upstream) unknown() *tool.Error {
 	why := orElse(st.Error, "it has not been asked yet")
 	if st.State == Stopped && st.Error == "" {
 		why = "it is disabled"
+	}
+	if st.State == Configured || st.State == Failed {
+		why += "; `helve upstreams` tells how it is doing"
 	}
 	return tool.Errorf(tool.CodeExternal, "the tools of the MCP server %s are not known (%s): %s", s.Name, st.State, why)
 }

@@ -60,6 +60,20 @@ func tellingTools(s *mcp.Server) {
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})
+	s.AddTool(&mcp.Tool{Name: "get_noise", InputSchema: json.RawMessage(anything)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		noise := "\x1b]0;owned\x07\x1b[31mred\u202e ghp_\x00" + strings.TrimPrefix(shapedSecret, "ghp_") + " "
+		long := noise + strings.Repeat("long ", 1<<20)
+		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: long, Progress: 1}); err != nil {
+			return nil, err
+		}
+		for level, data := range map[mcp.LoggingLevel]any{"alert": long, "error": []any{map[string]any{noise: []any{noise}, "long": long}}, "\x1b[2J": noise} {
+			//lint:ignore SA1019 servers of the older revisions log so
+			if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Logger: noise + strings.Repeat("l", 1<<20), Data: data}); err != nil {
+				return nil, err
+			}
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
 }
 
 // Secrets are taken out of whatever a server sends, and what is around them stays.
@@ -83,7 +97,7 @@ func TestSecretsInAllThatServersSend(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	seen := map[string]bool{} // the notifications
-	id := 0
+	id, noises := 0, 0
 	ask := func(method string, params object) (answer string) {
 		id++
 		request, err := json.Marshal(object{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
@@ -106,8 +120,14 @@ func TestSecretsInAllThatServersSend(t *testing.T) {
 				}
 				plain = unquoted.Replace(plain)
 			}
+			if m.Method != "" && (len(lines.Text()) > 20<<10 || strings.ContainsAny(lines.Text(), "\x1b\u202e") || strings.Contains(lines.Text(), `\u001b`)) {
+				t.Errorf("%s of %d bytes: %.300s", m.Method, len(lines.Text()), lines.Text())
+			}
 			if m.Method != "" {
 				seen[m.Method] = strings.Contains(lines.Text(), "[redacted]")
+				if m.Method == "notifications/message" && strings.Contains(lines.Text(), "long long") {
+					noises++
+				}
 			} else if m.ID == id {
 				return lines.Text()
 			}
@@ -119,17 +139,14 @@ func TestSecretsInAllThatServersSend(t *testing.T) {
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	ask("logging/setLevel", object{"level": "debug"})
 	for name, want := range map[string]string{"text": "[redacted] [redacted]", "note": `"plain"`, "link": "https://example.com/?token=[redacted]", "file": "file:///[redacted]", "data": `{"[redacted]":"[redacted] [redacted]"}`,
-		"meta": `"note":"[redacted] [redacted]"`, "fail": "[redacted]", "error": "-32050", "slowly": `"content"`} {
+		"meta": `"note":"[redacted] [redacted]"`, "fail": "[redacted]", "error": "-32050", "slowly": `"content"`, "noise": `"content"`} {
 		answer := ask("tools/call", object{"name": "mcp__kid__get_" + name, "arguments": object{}, "_meta": object{"progressToken": name}})
 		if !strings.Contains(answer, want) {
 			t.Errorf("%s: %s", name, answer)
 		}
 	}
-	for range 1000 { // what servers log comes when it comes
-		if seen["notifications/progress"] && seen["notifications/message"] {
-			return
-		}
+	eventually(t, func() bool { // what servers log comes when it comes
 		ask("ping", object{})
-	}
-	t.Errorf("the notifications that came, and whether they were redacted: %v", seen)
+		return seen["notifications/progress"] && seen["notifications/message"] && noises >= 2
+	})
 }

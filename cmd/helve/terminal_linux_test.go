@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,12 @@ import (
 // atTerminal runs helve at a terminal of that many columns, types, and returns
 // what the terminal showed and the exit code.
 func atTerminal(t *testing.T, dir string, columns uint16, typed string, env []string, args ...string) (shown string, code int) {
+	t.Helper()
+	return atWatchedTerminal(t, dir, columns, typed, env, func(string) {}, args...)
+}
+
+// atWatchedTerminal is atTerminal with somebody who sees what is shown so far.
+func atWatchedTerminal(t *testing.T, dir string, columns uint16, typed string, env []string, see func(shown string), args ...string) (shown string, code int) {
 	t.Helper()
 	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -45,7 +52,15 @@ func atTerminal(t *testing.T, dir string, columns uint16, typed string, env []st
 	}
 	tty.Close()
 	io.WriteString(main, typed)
-	out, _ := io.ReadAll(main) // ends with an error when the last user of the terminal is gone
+	var out []byte
+	for chunk := make([]byte, 4096); ; {
+		n, err := main.Read(chunk)
+		out = append(out, chunk[:n]...)
+		see(string(out))
+		if err != nil { // the last user of the terminal is gone
+			break
+		}
+	}
 	cmd.Wait()
 	return strings.ReplaceAll(string(out), "\r\n", "\n"), cmd.ProcessState.ExitCode()
 }
@@ -194,6 +209,25 @@ tools: {modules: {filesystem: {}}}
 		}
 		if lines != 4 {
 			t.Errorf("%d lines of calls in\n%s", lines, shown)
+		}
+	}
+}
+
+// A command that waits for a server to tell its tools says so, and for which.
+func TestTerminalWaitsForTools(t *testing.T) {
+	for _, args := range [][]string{{"tools", "get", "mcp.late.get_defs"}, {"tools", "call", "mcp.late.get_defs", `{"head":{}}`}} {
+		late, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := folder(t, "app.yaml", serversApp(t, object{"late": child(t, "late="+late.Addr().String(), "strange"), "other": child(t, "late="+late.Addr().String())}))
+		shown, code := atWatchedTerminal(t, dir, 100, "", nil, func(shown string) {
+			if strings.Contains(shown, "…") {
+				late.Close() // which lets them go on
+			}
+		}, append(args, "--app", "app.yaml")...)
+		if code != 0 || !strings.HasPrefix(shown, "Waiting up to 15s for the tools of late…\n") {
+			t.Errorf("helve %s: exit code %d\n%s", strings.Join(args, " "), code, shown)
 		}
 	}
 }

@@ -34,6 +34,10 @@ func upstreamMain() {
 			strangeTools(s)
 		case "crash":
 			crashTool(s)
+		case "late": // which answers nothing until the listener there is closed
+			if conn, err := net.Dial("tcp", value); err == nil {
+				conn.Read(make([]byte, 1))
+			}
 		case "slow":
 			slowTool(s, value)
 		case "change":

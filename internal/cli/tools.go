@@ -193,6 +193,7 @@ func (c *cli) resolve(ctx context.Context, a *app.App, name string) (*tool.Tool,
 	sees := func(t *tool.Tool) bool { return a.Visible(c.operator(a), t) }
 	t, err := a.Tools().Resolve(name, sees)
 	if err != nil {
+		c.awaitTool(ctx, a, name)
 		a.WaitTool(ctx, name)
 		t, err = a.Tools().Resolve(name, sees)
 	}
@@ -312,6 +313,7 @@ func (c *cli) call(ctx context.Context, name string, params json.RawMessage, yes
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
+	c.awaitTool(ctx, a, name)
 	res, err := a.Call(ctx, &tool.Call{Name: name, Args: params, From: c.operator(a)})
 	if err != nil {
 		return err

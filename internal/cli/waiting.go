@@ -45,6 +45,27 @@ func (c *cli) awaitServers(ctx context.Context, a *app.App, patience time.Durati
 	}
 }
 
+// awaitTool says at a terminal for which MCP server a command waits until it
+// knows a tool of that name, and is silent where nothing is waited for.
+func (c *cli) awaitTool(ctx context.Context, a *app.App, name string) {
+	if !isTerminal(c.err) {
+		return
+	}
+	some, cancel := context.WithTimeout(ctx, waitQuiet)
+	defer cancel()
+	a.WaitTool(some, name)
+	if some.Err() == nil || ctx.Err() != nil {
+		return
+	}
+	names := unanswered(a)
+	if server, of := a.MCPServers().Serving(name); of {
+		names = clean(server)
+	}
+	if names != "" {
+		fmt.Fprintf(c.err, "Waiting up to %s for the tools of %s…\n", app.UpstreamPatience, names)
+	}
+}
+
 // unanswered returns the servers that have neither answered nor failed.
 func unanswered(a *app.App) string {
 	var names []string
