@@ -21,6 +21,7 @@ type env struct {
 	params           []param
 	sep              bool // a separator stood after the name
 	within           within
+	nested           int // elements that are open in a value
 
 	n        int      // how much was read
 	out      []Event  // what was found

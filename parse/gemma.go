@@ -21,6 +21,10 @@ func (g gemmaTalk) read(e *env) verdict {
 	if i < 0 && !e.eof {
 		return more
 	}
+	if i < 0 && e.nested > 0 && e.flatten() {
+		e.look, e.stage, e.nested = 0, 0, 0
+		i = g.end(e)
+	}
 	n, cut := i+len(g.close), false
 	if i >= 0 && !strings.HasPrefix(e.s[i:], g.close) {
 		n = i // the next call begins
@@ -41,12 +45,8 @@ func (g gemmaTalk) read(e *env) verdict {
 func (g gemmaTalk) end(e *env) int {
 	e.look = max(e.look, len(g.open))
 	for {
-		if e.stage == 1 {
-			i, _ := e.find(g.mark)
-			if i < 0 {
-				return -1
-			}
-			e.look, e.stage = i+len(g.mark), 0
+		if e.stage == 1 && !g.endString(e) {
+			return -1
 		}
 		i, tag := e.find(g.mark, g.close, g.open)
 		if i < 0 {
@@ -56,6 +56,27 @@ func (g gemmaTalk) end(e *env) int {
 			return i
 		}
 		e.look, e.stage = i+len(g.mark), 1
+	}
+}
+
+// endString passes over the mark that ends a string. Marks of calls that the
+// string shows are its own, if all of these are closed.
+func (g gemmaTalk) endString(e *env) bool {
+	for {
+		i, tag := e.scan(e.tags([]string{g.mark}, element{g.open, g.close})...)
+		switch {
+		case i < 0:
+			return false
+		case tag == g.open:
+			e.nested++
+			e.within.seen = true
+		case tag == g.close:
+			e.nested = max(0, e.nested-1)
+		case e.nested == 0:
+			e.look, e.stage = i+len(tag), 0
+			return true
+		}
+		e.look = i + len(tag)
 	}
 }
 
@@ -70,7 +91,7 @@ func (g gemmaTalk) call(e *env, body, raw string, cut bool) {
 		e.note("what should be a call is none: it was left as text; write call:NAME{key:value}")
 		return
 	}
-	r := gemmaReader{gemmaTalk: g, s: "{" + rest, known: e.paramsOf(name)}
+	r := gemmaReader{gemmaTalk: g, s: "{" + rest, known: e.paramsOf(name), flat: e.within.flat}
 	args, err := r.value(nil, 0)
 	r.space()
 	after := r.s[min(r.i, len(r.s)):]
@@ -97,6 +118,7 @@ type gemmaReader struct {
 	known    *params // of the tool
 	key1     string  // the parameter that is read, while nothing within it is
 	repaired bool
+	flat     bool // calls that a string shows are not looked at
 }
 
 func (r *gemmaReader) space() { r.i = skipSpace(r.s, r.i) }
@@ -134,16 +156,36 @@ func (r *gemmaReader) value(b []byte, depth int) ([]byte, error) {
 // marked reads a string up to its second mark. Without one it ends before the
 // last brackets.
 func (r *gemmaReader) marked() string {
-	s, rest, closed := strings.Cut(r.s[r.i:], r.mark)
-	if closed {
-		r.i = len(r.s) - len(rest)
+	if end := r.stringEnd(r.s[r.i:]); end >= 0 {
+		s := r.s[r.i : r.i+end]
+		r.i += end + len(r.mark)
 		return s
 	}
 	r.repaired = true
 	end := len(strings.TrimRight(r.s, "}] \n"))
-	s = r.s[r.i:max(end, r.i)]
+	s := r.s[r.i:max(end, r.i)]
 	r.i += len(s)
 	return s
+}
+
+// stringEnd returns the place of the mark that ends a string, as endString finds
+// it; -1 if there is none.
+func (r *gemmaReader) stringEnd(s string) int {
+	for i, depth := 0, 0; !r.flat; {
+		at, tag := scan(s, i, r.mark, r.open, r.close)
+		switch {
+		case at < 0:
+			return strings.Index(s, r.mark)
+		case tag == r.open:
+			depth++
+		case tag == r.close:
+			depth = max(0, depth-1)
+		case depth == 0:
+			return at
+		}
+		i = at + len(tag)
+	}
+	return strings.Index(s, r.mark)
 }
 
 func (r *gemmaReader) quoted(b []byte) ([]byte, error) {

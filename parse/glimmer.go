@@ -74,9 +74,9 @@ func readGlimmer(e *env) verdict {
 // if nothing else is in it; else it is text.
 func (e *env) atem(body int) verdict {
 	if e.stage == 1 {
-		e.look, e.stage = body, 2
+		e.look, e.stage = body+len(atemOpen), 2
 	}
-	i, _ := e.find(atemClose)
+	i := e.matching(body+len(atemOpen), atemOpen, atemClose)
 	if i < 0 && !e.eof {
 		return more
 	}

@@ -35,6 +35,7 @@ var KimiK3 = &Format{
 }
 
 const (
+	k3Tools   = "<|open|>tools"
 	kimiK3End = "<|close|>tools<|sep|>"
 	k3Call    = "<|open|>call"
 	k3CallEnd = "<|close|>call<|sep|>"
@@ -73,10 +74,7 @@ func jsonKind(v string) string {
 }
 
 func readKimiK3(e *env) verdict {
-	if e.look == 0 {
-		e.look = len(e.opener.tag)
-	}
-	i, _ := e.find(kimiK3End)
+	i := e.matching(len(e.opener.tag), k3Tools, kimiK3End)
 	end := i + len(kimiK3End)
 	if i < 0 {
 		if !e.eof {
@@ -91,8 +89,8 @@ func readKimiK3(e *env) verdict {
 			return e.done(end)
 		}
 		rest = rest[at:]
-		close := strings.Index(rest, k3CallEnd)
-		if close < 0 {
+		close := len(k3Call) + e.enclosed(rest[len(k3Call):], k3Call, k3CallEnd)
+		if close < len(k3Call) {
 			if e.wasCut(k3CallEnd); e.accepted {
 				e.text(rest)
 			}
@@ -114,7 +112,12 @@ func (e *env) k3Call(raw string) {
 		}
 		var attrs, value string
 		attrs, body, _ = strings.Cut(body[at:], k3Sep)
-		value, body, _ = strings.Cut(body, k3ArgEnd)
+		end := e.enclosed(body, k3Arg, k3ArgEnd)
+		if end < 0 {
+			value, body = body, ""
+		} else {
+			value, body = body[:end], body[end+len(k3ArgEnd):]
+		}
 		p := param{name: html.UnescapeString(attribute(attrs, "key")), value: value}
 		if attribute(attrs, "type") == "string" {
 			p.json = quote(value)

@@ -53,10 +53,7 @@ func m3Text(name, v string) string {
 }
 
 func readMiniMaxM3(e *env) verdict {
-	if e.look == 0 {
-		e.look = len(m3Open)
-	}
-	i, _ := e.find(m3Close)
+	i := e.matching(len(m3Open), m3Open, m3Close)
 	end := i + len(m3Close)
 	if i < 0 {
 		if !e.eof {
@@ -70,17 +67,19 @@ func readMiniMaxM3(e *env) verdict {
 		if at < 0 {
 			return e.done(end)
 		}
-		one, after, closed := strings.Cut(rest[at:], m3Done)
-		if !closed {
+		rest = rest[at:]
+		done := e.enclosed(rest[len(m3Invoke):], m3Invoke, m3Done)
+		if done < 0 {
 			if e.wasCut(m3Done); e.accepted {
-				e.text(rest[at:])
+				e.text(rest)
 			}
 			return e.done(end)
 		}
+		one := rest[:len(m3Invoke)+done]
 		head, body, _ := strings.Cut(strings.TrimPrefix(one, m3Mark), ">")
 		name := attribute(head, "name")
 		e.call(name, "", e.m3Object(name, body), one+m3Done)
-		rest = after
+		rest = rest[len(one)+len(m3Done):]
 	}
 }
 
@@ -88,7 +87,7 @@ func readMiniMaxM3(e *env) verdict {
 func (e *env) m3Object(name, body string) []byte {
 	known := e.paramsOf(name)
 	return m3Members(m3Children(body), func(el m3Element) []byte {
-		if strings.Contains(el.body, m3Mark) {
+		if strings.Contains(el.body, m3Mark) && known.of(el.name)&^typeNull != typeString {
 			return m3Value(el.body, known.tree().property(el.name))
 		}
 		return m3Scalar(el.body, known.of(el.name))

@@ -29,10 +29,7 @@ const (
 
 // readStep3 reads a block of calls, each between its own tokens.
 func readStep3(e *env) verdict {
-	if e.look == 0 {
-		e.look = len(stepBlockBegin)
-	}
-	i, _ := e.find(stepBlkEnd)
+	i := e.matching(len(stepBlockBegin), stepBlockBegin, stepBlkEnd)
 	end := i + len(stepBlkEnd)
 	if i < 0 {
 		if !e.eof {
@@ -42,10 +39,10 @@ func readStep3(e *env) verdict {
 	}
 	rest := e.s[len(stepBlockBegin):i]
 	for {
-		one := between(rest, stepBegin, stepEnd)
-		at := indexAfter(rest, stepEnd)
+		_, body, begun := strings.Cut(rest, stepBegin)
+		at := e.enclosed(body, stepBegin, stepEnd)
 		if at < 0 {
-			if strings.Contains(rest, stepBegin) {
+			if begun {
 				e.wasCut(stepEnd)
 				if e.accepted {
 					e.text(rest)
@@ -53,7 +50,8 @@ func readStep3(e *env) verdict {
 			}
 			return e.done(end)
 		}
-		rest = rest[at:]
+		one := body[:at]
+		rest = body[at+len(stepEnd):]
 		sub := env{s: one, eof: true, tools: e.tools, m: e.m}
 		sub.pos = indexOr(one, stepTags.open(), len(one))
 		sub.look = sub.pos
