@@ -31,6 +31,9 @@ func argument(w string) string {
 	w = strings.TrimFunc(w, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`/~\`, r)
 	})
+	if v := value(w); v != "" {
+		return v
+	}
 	if !strings.ContainsAny(w, `./\@`) || len(w) < 4 {
 		return ""
 	}
@@ -57,6 +60,55 @@ func argument(w string) string {
 		return page(lower)
 	}
 	return ""
+}
+
+// value returns what stands for a word of a query that is a time of day, an
+// address of a machine or the key of an issue; empty: it is none of them.
+func value(w string) string {
+	if w == "" || w[0] < '0' || w[0] > '9' {
+		if isKey(w) {
+			return `"issue ` + w + `"`
+		}
+		return ""
+	}
+	if isClock(w) {
+		return "time"
+	}
+	if strings.Count(w, ".") == 3 && strings.Trim(w, "0123456789.") == "" {
+		return `"ip address"`
+	}
+	return ""
+}
+
+// isClock reports whether a word is a time of day, such as 3pm, 15:30 or 9h.
+func isClock(w string) bool {
+	hour, rest := 0, strings.ToLower(w)
+	digits := 0
+	for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' && digits < 3 {
+		hour = 10*hour + int(rest[0]-'0')
+		rest = rest[1:]
+		digits++
+	}
+	if digits == 0 || digits > 2 || hour > 24 || rest == "" {
+		return false
+	}
+	if rest[0] == ':' || rest[0] == 'h' {
+		if len(rest) >= 3 && rest[1] >= '0' && rest[1] <= '5' && rest[2] >= '0' && rest[2] <= '9' {
+			rest = rest[3:]
+			return rest == "" || rest == "am" || rest == "pm"
+		}
+		return rest == "h"
+	}
+	return rest == "am" || rest == "pm"
+}
+
+// isKey reports whether a word is the key of an issue, such as ABC-123.
+func isKey(w string) bool {
+	project, number, ok := strings.Cut(w, "-")
+	if !ok || len(project) < 2 || number == "" || strings.Trim(number, "0123456789") != "" {
+		return false
+	}
+	return strings.Trim(project, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
 // page returns what stands for an address in the web: its kind, and the name of its host.
@@ -89,7 +141,7 @@ func pathKind(path string) string {
 // withKinds returns a query with its files, addresses and pages replaced by
 // what they are.
 func withKinds(text string) string {
-	if !strings.ContainsAny(text, `./\@`) {
+	if !strings.ContainsAny(text, `./\@0123456789`) {
 		return text
 	}
 	var b strings.Builder

@@ -12,6 +12,10 @@ func (r *ranker) unrelated(q *query, words *channel, sc *scratch) bool {
 	return top < r.w(kScoreFloor) && top < r.w(kShareFloor)*r.mass(q, sc)
 }
 
+// pairShare is what two neighbouring characters weigh of what a word does, in
+// scripts without spaces: each stands in two pairs, and most pairs are no words.
+const pairShare = .2
+
 // mass is what a tool would score that explained all of the query. Words that
 // no tool has weigh as if there were none rarer.
 func (r *ranker) mass(q *query, sc *scratch) float32 {
@@ -22,7 +26,11 @@ func (r *ranker) mass(q *query, sc *scratch) float32 {
 	rarest := float32(math.Log1p(2 * float64(len(r.snap.places))))
 	for _, t := range q.tokens {
 		if t.weight >= r.w(kContentFloor) && (t.spelled() || t.kind == pair) && slotAt(q.slots, int(t.at)) < 0 && !sc.isMeant(t.word) {
-			mass += rarest * t.weight
+			share := t.weight
+			if t.kind == pair {
+				share *= pairShare
+			}
+			mass += rarest * share
 		}
 	}
 	return mass

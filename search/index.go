@@ -103,6 +103,7 @@ func (ix *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	brought := r.bringAlong(scores, most, &parsed)
 	brought = r.raiseIntents(scores, most, sc, brought)
 	most = r.heedNames(&parsed, scores, most, sc)
+	most = r.shun(scores, most, sc)
 	alike := ix.meaning.near(ctx, text, q.Lexical, &r)
 	most = alike.add(scores, most)
 	used, most := r.addHabits(q.Habits, scores, most)

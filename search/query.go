@@ -79,6 +79,7 @@ func (r *ranker) parse(text string, sc *scratch) query {
 	_, winners := sc.tokens(&sc.split, r)
 	r.meanings(sc.composed, sc)
 	r.cutAtActions(sc)
+	r.ruleOut(sc)
 	tokens := sc.list
 	q := query{langs: winners, tokens: tokens, slots: sc.slots[:0], low: sc.low[:0], unknown: sc.unknown[:0]}
 	sc.alts, sc.terms, sc.expanded = sc.alts[:0], sc.terms[:0], 0
@@ -119,7 +120,7 @@ func (r *ranker) closeUp(slots []slot, sc *scratch) []slot {
 			continue
 		}
 		sc.pair = append(append(sc.pair[:0], sc.split.plain(a)...), sc.split.plain(b)...)
-		if len(sc.pair) < 5 || r.snap.df(sc.pair) == 0 {
+		if len(sc.pair) < 5 || len(sc.split.plain(b)) == 1 || r.snap.df(sc.pair) == 0 { // "what's" is no WhatsApp
 			continue
 		}
 		from, term := len(sc.alts), bytes.Clone(sc.pair)

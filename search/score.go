@@ -32,6 +32,7 @@ type scratch struct {
 	masks           []uint8   // by document: the words of the name that the query has
 	clauses, clause []float32 // by document: the best of all clauses, and the one at hand
 	intents         []intent
+	ruled           []span    // bytes of the query's text that are ruled out
 	slot            []float32 // by document: the best so far of one slot; zero between slots
 	touched         []uint32
 	verdicts        []uint8   // by document: what accept said

@@ -162,6 +162,71 @@ func TestFindsNothing(t *testing.T) {
 	}
 }
 
+// Among few tools, too, a sentence finds the one that fits it, though most of
+// its characters stand for nothing that a tool says.
+func TestFewToolsAndSentencesWithoutSpaces(t *testing.T) {
+	ix := index(t, house()[:10]...)
+	for _, q := range []string{"明日大阪に出張するのですが、傘を持って行った方がいいでしょうか", "내일 부산으로 출장 가는데 우산을 가져가야 할까요", "我想知道明天出门上班的时候需不需要带一把雨伞，麻烦你告诉我一下"} {
+		if got := names(find(t, ix, q)); len(got) == 0 || !slices.Contains([]string{"weather.now", "japan.forecast", "korea.forecast"}, got[0]) {
+			t.Errorf("%q finds %v, want the weather first", q, got)
+		}
+	}
+}
+
+// The s of "what's" makes no name of it.
+func TestShortFormsAreNoNames(t *testing.T) {
+	ix := index(t, append(house(), tool.Definition{Name: "chat.ring", Description: "Ring somebody up by WhatsApp."})...)
+	if got := names(find(t, ix, "what's the weather like")); len(got) == 0 || got[0] != "weather.now" || slices.Contains(got, "chat.ring") {
+		t.Errorf("got %v", got)
+	}
+}
+
+// What a request rules out is not what it looks for.
+func TestRuledOut(t *testing.T) {
+	ix := index(t, append(house(),
+		tool.Definition{Name: "post.send_email", Description: "Send a message by e-mail."},
+		tool.Definition{Name: "chat.send_message", Description: "Send a message to a chat."},
+		tool.Definition{Name: "phone.send_sms", Description: "Send a text message."},
+		tool.Definition{Name: "notes.add_note", Description: "Add a note on a meeting."},
+	)...)
+	for q, want := range map[string]string{
+		"send a message without e-mail":                  "phone.send_sms chat.send_message",
+		"send her a message without sending an email":    "phone.send_sms chat.send_message",
+		"put a note on the meeting, not in the calendar": "notes.add_note",
+		"a message in the chat instead of an e-mail":     "chat.send_message",
+		"Schick ihr eine Nachricht, aber nicht per Mail": "phone.send_sms chat.send_message",
+		"schicke eine Nachricht ohne E-Mail":             "phone.send_sms chat.send_message",
+		"envoie-lui un message sans passer par l'e-mail": "phone.send_sms chat.send_message",
+		"envía un mensaje sin correo electrónico":        "phone.send_sms chat.send_message",
+		"отправь сообщение без электронной почты":        "phone.send_sms chat.send_message",
+		"E-posta olmadan mesaj gönder":                   "phone.send_sms chat.send_message",
+		"给她发消息，不用电子邮件":                                   "phone.send_sms chat.send_message",
+		"メールではなくチャットでメッセージを送って":                          "chat.send_message",
+		"이메일 말고 채팅으로 메시지 보내줘":                            "chat.send_message",
+		"send an email":                  "post.send_email",
+		"do not forget to send an email": "post.send_email",
+		"no e-mail has come, send one":   "post.send_email",
+	} {
+		got := names(find(t, ix, q))
+		if len(got) == 0 || !slices.Contains(strings.Fields(want), got[0]) {
+			t.Errorf("%q finds %v, want %s first", q, got, want)
+		}
+	}
+	hits, err := ix.Search(t.Context(), search.Query{Text: "a message in the chat instead of an e-mail", Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hits {
+		sum := 0.
+		for _, p := range h.Parts {
+			sum += p.Score
+		}
+		if math.Abs(sum-h.Score) > 1e-3 {
+			t.Errorf("%s: the parts %v add up to %v, want %v", h.Tool.Name, h.Parts, sum, h.Score)
+		}
+	}
+}
+
 // However much the texts of others say a name, the tool of that name comes first.
 func TestExactNamesWin(t *testing.T) {
 	loud := "file read read_file filesystem.read filesystem__read filesystem read, cat"

@@ -78,6 +78,8 @@ const (
 	kDeed
 	kQuestion
 	kNamed
+	kRuledOut
+	kShunned
 	kFloor
 	kShareFloor
 	kScoreFloor
@@ -171,6 +173,8 @@ var others = map[knob]Knob{
 	kDeed:          {"deed", "what a tool loses that does something else with things than the query asks for, such as to create where it says delete, as a share of its score", .1, false},
 	kQuestion:      {"question", "what a tool loses that changes something, where the query is a question and names nothing to be done, as a share of its score", .2, false},
 	kNamed:         {"named", "what a tool loses if the query had nothing of its name, as a share of its score; less by the share that it has", .3, false},
+	kRuledOut:      {"word.without", "a word that the query rules out, as e-mail in \"without e-mail\"; set by judgement", .1, false},
+	kShunned:       {"without", "what a tool loses that is named after such a word, as a share of its score; set by judgement", .4, false},
 	kShareFloor:    {"floor.share", "nothing is returned if the best tool explains no more than this share of the query", .05, false},
 	kScoreFloor:    {"floor.score", "and if what it explains weighs no more than this: a word in every fifth tool weighs 1.6, one in every hundredth 4.6, half of it counting where it stands in a description once", 1.5, false},
 	kFloor:         {"floor", "the share of the best score below which nothing is returned", .05, false},
