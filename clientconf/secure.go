@@ -338,15 +338,17 @@ func shield(s string) string {
 }
 
 var (
-	pair     = regexp.MustCompile(`([A-Za-z_][\w.-]*)(=)`)
-	nextPair = regexp.MustCompile(`;\s*[A-Za-z_][\w .-]*=`)
-	inJSON   = regexp.MustCompile(`\\?"([A-Za-z_][\w.-]*)\\?"(\s*:\s*\\?")([^"\\]+)`)
-	flagged  = regexp.MustCompile(`--([A-Za-z][\w-]*)([ \t]+)([^\s"'-][^\s"']*)`)
-	header   = regexp.MustCompile(`^([A-Za-z][\w-]*)(:\s*)(\S.*)$`)
-	assigned = regexp.MustCompile(`^-{0,2}([A-Za-z_][\w.-]*)(=)(.+)$`)
-	flag     = regexp.MustCompile(`^--?([A-Za-z][\w.-]*)$`)
-	public   = regexp.MustCompile(`(?:sha(?:256|512)[:-]|/nix/store/)$`) // before what looks random and is none
-	userinfo = regexp.MustCompile(`://()()([^\s/@"'{}]+)@`)
+	pair      = regexp.MustCompile(`([A-Za-z_][\w.-]*)(=)`)
+	quotation = regexp.MustCompile(`^(?:"[^"]+"|'[^']+')`)
+	commands  = regexp.MustCompile(`^(?:-[a-z]*c|/[cC])$`) // the flag of shells before what they run
+	nextPair  = regexp.MustCompile(`;\s*[A-Za-z_][\w .-]*=`)
+	inJSON    = regexp.MustCompile(`\\?"([A-Za-z_][\w.-]*)\\?"(\s*:\s*\\?")([^"\\]+)`)
+	flagged   = regexp.MustCompile(`--([A-Za-z][\w-]*)([ \t]+)([^\s"'-][^\s"']*)`)
+	header    = regexp.MustCompile(`^([A-Za-z][\w-]*)(:\s*)(\S.*)$`)
+	assigned  = regexp.MustCompile(`^-{0,2}([A-Za-z_][\w.-]*)(=)(.+)$`)
+	flag      = regexp.MustCompile(`^--?([A-Za-z][\w.-]*)$`)
+	public    = regexp.MustCompile(`(?:sha(?:256|512)[:-]|/nix/store/)$`) // before what looks random and is none
+	userinfo  = regexp.MustCompile(`://()()([^\s/@"'{}]+)@`)
 )
 
 // forms find values within a text that have a name; of the user part of a URL
@@ -359,12 +361,16 @@ var forms = []func(text string) [][]int{
 	func(s string) [][]int { return userinfo.FindAllStringSubmatchIndex(s, -1) },
 }
 
-// assignments finds NAME=VALUE; a value ends with the word, or where a
-// semicolon and another name follow.
+// assignments finds NAME=VALUE; a value ends with its quotation, or with the
+// word, or where a semicolon and another name follow.
 func assignments(text string) [][]int {
 	var out [][]int
 	for _, m := range pair.FindAllStringSubmatchIndex(text, -1) {
 		start, end := m[1], len(text)
+		if quoted := quotation.FindStringIndex(text[start:]); quoted != nil {
+			out = append(out, append(m, start+1, start+quoted[1]-1))
+			continue
+		}
 		if i := strings.IndexAny(text[start:], " \t\r\n&\"'"); i >= 0 {
 			end = start + i
 		}
@@ -397,6 +403,10 @@ func (g *guardian) args(args []string) []string {
 		if i > 0 {
 			if m := flag.FindStringSubmatch(args[i-1]); m != nil && !strings.HasPrefix(arg, "-") && g.isKey(m[1], arg) {
 				out = append(out, g.text(place, m[1], arg))
+				continue
+			}
+			if commands.MatchString(args[i-1]) { // what stands behind a value is no part of it
+				out = append(out, g.inner(place, arg))
 				continue
 			}
 		}

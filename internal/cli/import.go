@@ -597,7 +597,7 @@ func (c *cli) showSecrets(refs []clientconf.Reference) {
 			from = "the client asked for it"
 		}
 		if r.Early {
-			from += "; the app does not open without it"
+			from += "; that server cannot be started without it"
 		}
 		if !r.Early {
 			keep = append(keep, clean("  helve secrets set "+r.Name))

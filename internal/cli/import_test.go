@@ -107,7 +107,7 @@ func TestImport(t *testing.T) {
 	if files := everyFile(t, dir); len(files) != 0 {
 		t.Errorf("a dry run wrote %v", files)
 	}
-	out += must(t, []string{"import", cursor}, "2 of 2 servers added to helve.yaml", "export HELVE_SECRET_GITHUB_TOKEN=", "export LEVEL=", "the app does not open without it", cursor+":4:5")
+	out += must(t, []string{"import", cursor}, "2 of 2 servers added to helve.yaml", "export HELVE_SECRET_GITHUB_TOKEN=", "export LEVEL=", "that server cannot be started without it", cursor+":4:5")
 	out += must(t, []string{"import", cursor, "--json"}, `"action": "same"`)
 	for name, text := range everyFile(t, dir) {
 		out += name + text
