@@ -62,6 +62,7 @@ func (g *grammar) compile(result string, at place) {
 			t.first[o.tag[0]] = append(t.first[o.tag[0]], o)
 			t.longest = max(t.longest, len(o.tag))
 		}
+		add(&comment)
 		if result != "" && !g.frames(result) {
 			add(&opener{tag: result, at: at, read: madeUp})
 		}

@@ -28,3 +28,15 @@ func afterCall(tags ...string) (out []opener) {
 	}
 	return out
 }
+
+// comment reads a comment of HTML that is closed: nobody is shown it, and calls
+// in it were taken out of use.
+var comment = opener{tag: "<!--", read: func(e *env) verdict {
+	e.look = max(e.look, len("<!--"))
+	i, _ := e.find("-->")
+	if i < 0 {
+		return more
+	}
+	e.n = i + len("-->")
+	return not
+}}

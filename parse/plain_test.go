@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/helve-ai/helve/tool"
 )
 
 // Ordinary prose, code and JSON calls nothing, and is handed on unchanged.
@@ -75,4 +77,28 @@ func TestPlainTrees(t *testing.T) {
 		}
 	}
 	t.Logf("%d files, %.1f MB: %d calls", files, float64(size)/1e6, calls)
+}
+
+// Calls within comments are text, in every format; a comment that is not closed
+// is none.
+func TestComments(t *testing.T) {
+	tools := NewTools(testTools...)
+	calls := []tool.Call{{ID: "0", Name: "get_weather", Args: []byte(`{"city": "Paris"}`)}}
+	for _, f := range Formats() {
+		if f == Phi4Mini || f == Labelled { // what they write begins a line or the reply
+			continue
+		}
+		shown := f.Calls(calls)
+		for text, want := range map[string]int{
+			"Before.\n<!-- " + shown + " -->\nAfter.":            0,
+			"<!-- not " + shown + " -->\n" + shown:               1,
+			"So begins a comment: <!--\n" + shown:                1,
+			"<!-- one --><!-- " + shown + "\n--> two.\n" + shown: 1,
+		} {
+			if m := Read(f.New(tools), text); len(m.Calls) != want {
+				t.Errorf("%s: %q gives %+v", f.Name, text, m)
+			}
+			check(t, f, tools, text, func(s string) []string { return bytewise(s, 3) })
+		}
+	}
 }
