@@ -23,7 +23,7 @@ What holds for every format:
 
 - **However the text is cut** into pieces, the result is the same, byte by byte too.
 - **Only tools that were offered** are called. Another name stays text, with a note that says which tool may have been meant. Without ` + "`--tools`" + ` every name counts as offered.
-- **Quoted code is not searched**: neither fenced blocks nor code spans, unless the whole reply is one fenced block; nor are comments of HTML (`<!-- … -->`).
+- **Quoted code is not searched**: neither fenced blocks nor code spans, unless the whole reply is one fenced block; nor are comments of HTML.
 - **Reasoning is not searched.** Where a chat template opens the reasoning itself, only its end is in the text: what came before counts as reasoning as soon as that end is seen. If reasoning is never closed and nothing but calls follows in it, they count.
 - **Arguments without types** (elements of XML) are typed by the tool's schema, and are strings where it says nothing.
 - **Values may show calls**: what is opened and closed within a value, in the words of the format, belongs to the value.
