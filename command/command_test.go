@@ -390,6 +390,33 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// What grants a command that reads does not grant the options by which it
+// writes or runs something.
+func TestGrantsOfReadingCommands(t *testing.T) {
+	for _, test := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"git log*", "git log --oneline -5 -- a.txt", true}, {"git log*", "git log --output=x", false}, {"git log*", "git log -p --ext-diff", false},
+		{"git log*", "git log --output x", false}, {"git log --output=*", "git log --output=x", true}, {"git *", "git push", true},
+		{"git diff*", "git diff --no-index --output=x a b", false}, {"git grep *", "git grep --open-files-in-pager=sh x", false}, {"git grep *", "git grep x", true},
+		{"rg *", "rg -n x src", true}, {"rg *", "rg --pre ./x y", false}, {"find *", "find . -name '*.go'", true},
+		{"find *", "find . -exec rm {} +", false}, {"find *", "find . -delete", false}, {"find *", "find . -fprint x", false},
+		{"sort*", "sort a.txt", true}, {"sort*", "sort -o b.txt a.txt", false}, {"sort *", "sort --compress-program=sh a", false},
+		{"sed -n *", "sed -n 1,5p a.txt", true}, {"sed -n *", "sed -n '1e id' a.txt", false}, {"sed -n *", "sed -n 'w x' a.txt", false},
+		{"tar -tf *", "tar -tf a.tar", true}, {"tar -tf *", "tar -tf a.tar --to-command=sh", false}, {"tree *", "tree -o x", false},
+		{"npm run test*", "npm run test --anything", true}, {"make *", "make --eval=x", true},
+	} {
+		line, err := command.Parse(test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := command.MatchAll(test.pattern, line); got != test.want {
+			t.Errorf("%q covers %q: %v", test.pattern, test.text, got)
+		}
+	}
+}
+
 func TestMatchAllAndAny(t *testing.T) {
 	tests := []struct {
 		text     string

@@ -18,6 +18,7 @@ import (
 type Pattern struct {
 	words []string // with an unquoted * as \x00
 	open  bool     // further arguments may follow
+	reads bool     // and the words are a command that only reads
 }
 
 // ParsePattern reads a pattern. Rules should be read when they are loaded, so
@@ -41,7 +42,20 @@ func ParsePattern(text string) (*Pattern, error) {
 	if len(p.words) > 0 && strings.Contains(p.words[0], "\x00") {
 		return nil, &Refusal{Construct: "pattern", Text: text, Reason: "the program's name is not spelled out", Remedy: "write a rule for each program"}
 	}
+	for operands := 0; p.open && !p.reads && operands <= 2; operands++ {
+		p.reads = onlyReads(Part{Argv: append(slices.Clone(p.words), slices.Repeat([]string{"a.txt"}, operands)...)})
+	}
 	return p, nil
+}
+
+// onlyReads reports whether the passive profile permits a command, wherever its
+// files are.
+func onlyReads(part Part) bool {
+	if len(part.Argv) == 0 {
+		return false
+	}
+	_, err := Rules{Profile: Passive, Resolve: func(string) error { return nil }}.judge(part)
+	return err == nil
 }
 
 // patternText makes a pattern whose first word ends in * one that [Parse]
@@ -104,10 +118,13 @@ func (p *Pattern) Match(part Part) bool {
 }
 
 // MatchAll reports whether the pattern describes every part of the line: the
-// question for rules that grant.
+// question for rules that grant. Where the words that a pattern spells out only
+// read, the arguments that may follow are those with which the command still
+// does: "git log*" is not about git log --output=FILE, which writes, nor
+// "rg *" about rg --pre, which runs. A pattern that spells the option is.
 func (p *Pattern) MatchAll(line *Line) bool {
 	for _, part := range line.Parts {
-		if !p.Match(part) {
+		if !p.Match(part) || p.reads && !onlyReads(part) {
 			return false
 		}
 	}
