@@ -28,6 +28,7 @@ func (a *App) openCheckpoints(context.Context) error {
 	a.Checkpoints = checkpoint.New(checkpoint.Options{
 		Dir: filepath.Join(a.State, "checkpoints"), Store: store.Sub(index, "checkpoints"), Root: a.Root, App: a.Config.App.ID,
 		Limits: a.Config.Runtime.Checkpoints.limits(), Log: a.log, Temporary: a.opts.Store == "memory",
+		Redact: a.redactor.Command,
 	})
 	a.closers = append(a.closers, a.Checkpoints.Close)
 	return nil

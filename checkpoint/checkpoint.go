@@ -69,6 +69,8 @@ type Options struct {
 	Temporary bool // the store ends with the process, and so do the contents
 	Log       *slog.Logger
 	Now       func() time.Time // nil: time.Now
+
+	Redact func(detail string) string // takes secrets out of what is told of a call; nil: nothing is taken out
 }
 
 // A Keeper makes, lists and restores the checkpoints of one app in one root. It

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/helve-ai/helve/root"
@@ -29,6 +30,21 @@ type Snapshot struct {
 	files  []File
 	began  time.Time
 	whole  bool // the tree was not too large to be compared
+}
+
+// maxDetail bounds what a checkpoint tells of its call, in bytes.
+const maxDetail = 200
+
+// told returns what a checkpoint tells of its call, without secrets.
+func (k *Keeper) told(detail string) string {
+	if k.opts.Redact != nil {
+		detail = k.opts.Redact(detail)
+	}
+	detail = strings.ToValidUTF8(detail, "")
+	if len(detail) > maxDetail {
+		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
+	}
+	return detail
 }
 
 // An entry is a file in the list of all files.
@@ -53,7 +69,7 @@ func (k *Keeper) Snapshot(ctx context.Context, c *tool.Call, detail string) (*Sn
 	}
 	defer unlock()
 	s := &Snapshot{keeper: k, head: k.headOf(c, k.opts.Now()), began: time.Now()}
-	s.head.Detail = detail
+	s.head.Detail = k.told(detail)
 	sv := &saver{keeper: k, ctx: ctx, seen: map[string]bool{}, lenient: true}
 	if err := k.scan(ctx, sv); errors.Is(err, root.ErrTooMany) {
 		s.Notes = []string{fmt.Sprintf("no checkpoint was made: the root holds more than %d files and folders, so that what the command changes cannot be restored", maxEntries)}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -177,12 +178,59 @@ func blank(s string) string {
 	return Redacted
 }
 
+// Command returns a command line as Text does, and without what stands behind
+// options, variables and headers that are called like credentials.
+func (r *Redactor) Command(line string) string {
+	line = r.Text(line)
+	var b strings.Builder
+	for {
+		at := named.FindStringSubmatchIndex(line)
+		if at == nil {
+			return inQueries(b.String() + line)
+		}
+		from, to, value := at[2], at[3], at[4]
+		if value < 0 {
+			from, to, value = at[6], at[7], at[8]
+		}
+		if SecretKey(strings.TrimLeft(line[from:to], "-")) && line[value] != '$' && !strings.HasPrefix(line[value:], Redacted) {
+			b.WriteString(line[:value] + Redacted)
+			line = line[at[1]:]
+			continue
+		}
+		b.WriteString(line[:value]) // which may itself be a name
+		line = line[value:]
+	}
+}
+
+// named is the name of an option, a variable or a header, and what it is set to.
+var named = regexp.MustCompile(`([A-Za-z][\w-]*)\s*[=:]\s*("[^"]*"?|'[^']*'?|[^\s"';&|)]+)|(--[\w-]+)\s+("[^"]*"?|'[^']*'?|[^\s"';&|)-][^\s"';&|)]*)`)
+
+// inQueries returns a text without what stands in URLs under credential-like names.
+func inQueries(s string) string {
+	if !strings.Contains(s, "://") || !strings.Contains(s, "=") {
+		return s
+	}
+	return parameter.ReplaceAllStringFunc(s, func(s string) string {
+		name, _, _ := strings.Cut(s[1:], "=")
+		if plain, err := url.QueryUnescape(name); err != nil || !SecretKey(plain) {
+			return s
+		}
+		return s[:len(name)+2] + Redacted
+	})
+}
+
+var parameter = regexp.MustCompile(`[?&#;][^?&#;=\s"'<>]+=[^&#;\s"'<>]+`)
+
 var secretKey = regexp.MustCompile(`(?i)(^|[_.-])(pass(word|wd|phrase)?|secrets?|tokens?|api_?-?keys?|access_?-?keys?|private_?-?keys?|secret_?-?keys?|auth(orization)?|credentials?|cookies?|set-cookie|session_?id|client_?-?secret|pin|otp|cvv)$|(password|passwd|passphrase|secret|api_?key|(access|auth|refresh)_?token)$|[_.-](pwd|pat)$`)
+
+// otherKeys are names of credentials that are so as a whole, and in other languages.
+var otherKeys = regexp.MustCompile(`(?i)(^|[_.-])(bearer|jwt|passcode|pass_code|mnemonic|seed_?phrase|recovery_?codes?|dsn|connection_?string|cvc|totp|(signing|encryption|master|account|shared|ssh|deploy|subscription|service|storage|webhook|license|admin|session)_?-?keys?)$|kennwort|passwort|mot_?de_?passe|contrase(ñ|n)a|senha|wachtwoord|has(ł|l)o$|пароль|şifre|parola|كلمة.?(ال)?(مرور|سر)|kata_?sandi|パスワード|暗証|비밀번호|密码|密碼|口令|adgangskode|clave_?secreta`)
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // SecretKey reports whether a property or header of this name holds a credential.
 func SecretKey(key string) bool {
-	return secretKey.MatchString(key) || secretKey.MatchString(camel.ReplaceAllString(key, "${1}_$2"))
+	split := camel.ReplaceAllString(key, "${1}_$2")
+	return secretKey.MatchString(key) || secretKey.MatchString(split) || otherKeys.MatchString(split)
 }
 
 // Call returns the arguments of a call without secrets, those for calls that
@@ -249,16 +297,16 @@ func (r *Redactor) Args(args json.RawMessage, values []schema.Value) json.RawMes
 }
 
 func (r *Redactor) args(args json.RawMessage, values []schema.Value, t *tool.Tool) json.RawMessage {
-	secret := map[string]bool(nil)
+	roles := map[string]schema.Role(nil)
 	for _, v := range values {
-		if v.Role == schema.Secret {
-			if secret == nil {
-				secret = map[string]bool{}
+		if v.Role == schema.Secret || v.Role == schema.Command {
+			if roles == nil {
+				roles = map[string]schema.Role{}
 			}
-			secret[v.Pointer] = true
+			roles[v.Pointer] = v.Role
 		}
 	}
-	if secret == nil && !suspicious(args) && !r.knows(args) && !r.hides(t) {
+	if roles == nil && !suspicious(args) && !r.knows(args) && !r.hides(t) {
 		return args
 	}
 	var v any
@@ -268,35 +316,55 @@ func (r *Redactor) args(args json.RawMessage, values []schema.Value, t *tool.Too
 		out, _ := json.Marshal(r.text(string(args), t))
 		return out
 	}
-	out, err := json.Marshal(r.clean("", v, secret, t))
+	out, err := json.Marshal(r.clean("", v, roles, t))
 	if err != nil {
 		return json.RawMessage(`"` + Redacted + `"`)
 	}
 	return out
 }
 
-func (r *Redactor) clean(pointer string, v any, secret map[string]bool, t *tool.Tool) any {
-	if secret[pointer] {
+func (r *Redactor) clean(pointer string, v any, roles map[string]schema.Role, t *tool.Tool) any {
+	if roles[pointer] == schema.Secret {
 		return Redacted
 	}
 	switch v := v.(type) {
 	case string:
-		return r.text(v, t)
+		if roles[pointer] == schema.Command {
+			v = r.Command(v)
+		}
+		return inQueries(r.text(v, t))
 	case []any:
 		for i := range v {
-			v[i] = r.clean(pointer+"/"+itoa(i), v[i], secret, t)
+			v[i] = r.clean(pointer+"/"+itoa(i), v[i], roles, t)
 		}
 	case map[string]any:
+		pair := namesSecret(v)
 		for k, e := range v {
-			if SecretKey(k) && !isEmpty(e) {
+			if (SecretKey(k) || pair && isValue[strings.ToLower(k)]) && !isEmpty(e) {
 				v[k] = Redacted
 			} else {
-				v[k] = r.clean(pointer+"/"+escapePointer(k), e, secret, t)
+				v[k] = r.clean(pointer+"/"+escapePointer(k), e, roles, t)
 			}
 		}
 	}
 	return v
 }
+
+// namesSecret reports whether an object says by one of its members that another
+// holds a credential, as {"name": "password", "value": "x"} does.
+func namesSecret(object map[string]any) bool {
+	for k, e := range object {
+		if name, ok := e.(string); ok && isName[strings.ToLower(k)] && SecretKey(name) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	isName  = map[string]bool{"name": true, "key": true, "field": true, "header": true, "variable": true, "var": true, "label": true, "selector": true, "parameter": true, "option": true, "env": true, "attribute": true, "property": true}
+	isValue = map[string]bool{"value": true, "val": true, "text": true, "default": true}
+)
 
 func isEmpty(v any) bool {
 	switch v := v.(type) {
@@ -316,7 +384,8 @@ func escapePointer(k string) string {
 
 // hints are parts of every key and every shape that Args takes out, in lower case.
 var hints = func() [][]byte {
-	words := []string{"pass", "secret", "token", "key", "auth", "credential", "cookie", "session", `pin"`, `otp"`, `cvv"`, `pwd"`, `pat"`, `\u`}
+	words := []string{"pass", "secret", "token", "key", "auth", "credential", "cookie", "session", `pin"`, `otp"`, `cvv"`, `pwd"`, `pat"`, `\u`,
+		"bearer", "jwt", "mnemonic", "seed", "recovery", `dsn"`, "connection", `cvc"`, "totp", "kennwort", "contrase", "senha", "wachtwoord", "parola", "sandi", "adgangs", "clave"}
 	for _, s := range shapes {
 		words = append(words, strings.ToLower(s.literal))
 	}
@@ -335,7 +404,16 @@ func suspicious(args []byte) bool {
 			return true
 		}
 	}
-	return false
+	return !isASCII(args) && otherKeys.Match(args)
+}
+
+func isASCII(s []byte) bool {
+	for _, c := range s {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
 }
 
 // containsFold reports whether s contains the lower-case ASCII text low, in any case.

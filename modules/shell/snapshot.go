@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"strings"
 
 	"github.com/helve-ai/helve/checkpoint"
 	"github.com/helve-ai/helve/command"
@@ -10,20 +9,13 @@ import (
 	"github.com/helve-ai/helve/tool"
 )
 
-// maxDetail bounds what a checkpoint tells of a command, in bytes.
-const maxDetail = 200
-
 // snapshot saves the files of the root before a command runs that may change
 // them (SPEC K3). It is nil for one that only reads.
 func (s *shell) snapshot(ctx context.Context, c *tool.Call, in input, p *plan) (*checkpoint.Snapshot, error) {
 	if s.checkpoints == nil || s.reads(in, p) {
 		return nil, nil
 	}
-	detail := strings.ToValidUTF8(guard.NewRedactor().Text(in.Cmd), "")
-	if len(detail) > maxDetail {
-		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
-	}
-	snap, err := s.checkpoints.Snapshot(ctx, c, detail)
+	snap, err := s.checkpoints.Snapshot(ctx, c, in.Cmd)
 	if err != nil {
 		return nil, guard.SaveError(c.Name, err)
 	}
