@@ -3,8 +3,10 @@ package guard
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -20,11 +22,9 @@ func Permit(policies ...Policy) pipeline.Stage {
 		Name: name, Doc: "refuse calls that no policy allows", Judges: true,
 		Wrap: func(next tool.Handler) tool.Handler {
 			return func(ctx context.Context, c *tool.Call) (*tool.Result, error) {
-				verdict, reason := tool.Silent, "no policy allows it"
-				for _, p := range policies {
-					if v, why := p(ctx, c); v > verdict {
-						verdict, reason = v, why
-					}
+				verdict, reason := severest(ctx, policies, c)
+				if c.Reach = nil; slices.ContainsFunc(c.Trail.Values, isURL) {
+					c.Reach = reaching(policies, c, verdict, reason)
 				}
 				switch verdict {
 				case tool.Allow:
@@ -40,6 +40,44 @@ func Permit(policies ...Policy) pipeline.Stage {
 				return next(ctx, c)
 			}
 		},
+	}
+}
+
+// severest returns the verdict of the policies about a call, and why.
+func severest(ctx context.Context, policies []Policy, c *tool.Call) (tool.Verdict, string) {
+	verdict, reason := tool.Silent, "no policy allows it"
+	for _, p := range policies {
+		if v, why := p(ctx, c); v > verdict {
+			verdict, reason = v, why
+		}
+	}
+	return verdict, reason
+}
+
+func isURL(v schema.Value) bool { return v.Role == schema.URL }
+
+// reaching returns what judges the URLs to which a call is led, as if its
+// arguments named them: they must be allowed, or asked about for the same
+// reason as the call itself, which then somebody has approved.
+func reaching(policies []Policy, c *tool.Call, verdict tool.Verdict, reason string) func(context.Context, string) error {
+	asked, trail := *c, *c.Trail
+	return func(ctx context.Context, url string) error {
+		led, own := asked, trail
+		led.Trail = &own
+		own.Values = slices.Clone(trail.Values)
+		for i := range own.Values {
+			if isURL(own.Values[i]) {
+				own.Values[i].Text, own.Values[i].IsString = url, true
+			}
+		}
+		v, why := severest(ctx, policies, &led)
+		switch {
+		case v == tool.Allow, v == tool.Ask && verdict == tool.Ask && why == reason:
+			return nil
+		case v == tool.Ask:
+			return fmt.Errorf("nobody was asked about it: %s; call with that URL", why)
+		}
+		return fmt.Errorf("it is not allowed: %s", why)
 	}
 }
 

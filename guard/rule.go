@@ -209,7 +209,7 @@ func (r *Rule) match(pattern string, v schema.Value, q quantifier) (bool, error)
 		if err != nil {
 			return false, err
 		}
-		return doublestar.Match(strings.TrimPrefix(pattern, "./"), p.Rel)
+		return matchGlob(strings.TrimPrefix(pattern, "./"), p.Rel, q)
 	case v.Role == schema.Command:
 		return matchCommand(pattern, v.Text, q)
 	case v.Role == schema.URL:
@@ -220,6 +220,17 @@ func (r *Rule) match(pattern string, v schema.Value, q quantifier) (bool, error)
 		return plain, nil
 	}
 	return globName(pattern, v.Text), nil // as the caller wrote it
+}
+
+// matchGlob matches a path or URL. A rule that restricts means by ** at its end
+// what is deeper as well: "secret**" is also secret/a/b, where globs take it
+// for *.
+func matchGlob(pattern, text string, q quantifier) (bool, error) {
+	ok, err := doublestar.Match(pattern, text)
+	if !ok && err == nil && q == anyValue && strings.HasSuffix(pattern, "**") {
+		return doublestar.Match(pattern+"/**", text)
+	}
+	return ok, err
 }
 
 // plainText is the text of a value: of what is no text, its JSON without spaces

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/net/idna"
 
 	"github.com/helve-ai/helve/egress"
@@ -24,7 +23,7 @@ func matchURL(pattern, raw string, q quantifier) (bool, error) {
 	for _, path := range slices.Compact([]string{withoutDots(path), withoutDots(merged(path)), withoutDots(merged(opened(path)))}) {
 		ok := false
 		for _, spelling := range spellings(u, path) {
-			fits, err := doublestar.Match(pattern, spelling)
+			fits, err := matchGlob(pattern, spelling, q)
 			if err != nil {
 				return false, err
 			}

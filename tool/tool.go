@@ -133,6 +133,11 @@ type Call struct {
 
 	Progress func(Content) // shows part of the result early; set by the pipeline, never nil in a handler
 	Trail    *Trail        // what the stages decided; set by the pipeline
+
+	// Reach asks the policy whether the call may go on to a URL that stands in
+	// no argument, such as where a redirect leads. It is set by the pipeline for
+	// tools with URL arguments; nil: nobody asks.
+	Reach func(ctx context.Context, url string) error
 }
 
 // Child returns a call that c's tool makes on behalf of c's caller. Its origin

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -140,8 +141,8 @@ func (r *requests) reading(method, description string, aliases ...string) *tool.
 	def := define(method, tool.Reads, description, aliases)
 	def.ParallelSafe = true
 	def.Examples = []json.RawMessage{json.RawMessage(`{"url": "https://example.com/"}`)}
-	return tool.Summarizing(tool.New(def, func(ctx context.Context, in target) (string, error) {
-		return r.send(ctx, method, in, payload{})
+	return tool.Summarizing(tool.NewFor(def, func(ctx context.Context, c *tool.Call, in target) (string, error) {
+		return r.send(ctx, c, method, in, payload{})
 	}), summarize)
 }
 
@@ -152,13 +153,13 @@ func (r *requests) sending(method string, effect tool.Effect, description string
 	if method == http.MethodDelete {
 		def.Examples = []json.RawMessage{json.RawMessage(`{"url": "https://api.example.com/items/1"}`)}
 	}
-	return tool.Summarizing(tool.New(def, func(ctx context.Context, in sendInput) (string, error) {
-		return r.send(ctx, method, in.target, in.payload)
+	return tool.Summarizing(tool.NewFor(def, func(ctx context.Context, c *tool.Call, in sendInput) (string, error) {
+		return r.send(ctx, c, method, in.target, in.payload)
 	}), summarize)
 }
 
 // send makes the request and returns the answer for the model.
-func (r *requests) send(ctx context.Context, method string, to target, p payload) (string, error) {
+func (r *requests) send(ctx context.Context, c *tool.Call, method string, to target, p payload) (string, error) {
 	if r.host.HTTP == nil {
 		return "", tool.Errorf(tool.CodePermission, "this app has no access to the network")
 	}
@@ -166,13 +167,41 @@ func (r *requests) send(ctx context.Context, method string, to target, p payload
 	if err != nil {
 		return "", err
 	}
+	if len(to.Query) > 0 && c.Reach != nil { // which the rules have not seen
+		if err := c.Reach(ctx, req.URL.String()); err != nil {
+			return "", failure(method, refused(req.URL, "", err))
+		}
+	}
 	client := *r.host.HTTP // a copy, which obeys the same policy
+	client.CheckRedirect = checked(ctx, c, client.CheckRedirect)
 	client.Timeout = seconds(to.Timeout, r.cfg.Timeout)
 	resp, err := egress.Do(&client, req, r.cfg.MaxBody)
 	if err != nil {
 		return "", failure(method, err)
 	}
 	return hide(render(method, req.URL.String(), resp), secrets), nil
+}
+
+// checked returns how redirects are judged: as by next, and by the rules.
+func checked(ctx context.Context, c *tool.Call, next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		if next != nil {
+			if err := next(req, via); err != nil {
+				return err
+			}
+		}
+		if c.Reach == nil {
+			return nil
+		}
+		if err := c.Reach(ctx, req.URL.String()); err != nil {
+			return refused(req.URL, "the redirect is not followed: ", err)
+		}
+		return nil
+	}
+}
+
+func refused(u *url.URL, what string, err error) *egress.Error {
+	return &egress.Error{URL: u.Redacted(), Code: egress.CodeRefused, Reason: what + err.Error()}
 }
 
 func seconds(asked, otherwise float64) time.Duration {

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/helve-ai/helve/egress"
+	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/module"
 	httpmodule "github.com/helve-ai/helve/modules/http"
 	"github.com/helve-ai/helve/pipeline"
@@ -364,5 +365,71 @@ func TestConfigErrors(t *testing.T) {
 	}
 	if _, err := ts.Tools[0].Handle(t.Context(), &tool.Call{Args: json.RawMessage(`{"url":"https://example.com/"}`)}); tool.AsError(err).Code != tool.CodePermission {
 		t.Errorf("without a network: %v", err)
+	}
+}
+
+// The rules hold for the URL with its parameters, and for every redirect.
+func TestRulesSeeWhereRequestsLead(t *testing.T) {
+	var asked []string
+	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.RequestURI())
+		if r.URL.Path == "/hop" {
+			http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
+			return
+		}
+		fmt.Fprint(w, "here")
+	})
+	client := egress.Client(egress.Policy{AllowHosts: []string{addr}, Resolver: nowhere{}})
+	t.Cleanup(client.CloseIdleConnections)
+	ts, err := httpmodule.Module.Open(t.Context(), &module.Host{Log: slog.New(slog.DiscardHandler), HTTP: client}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reg tool.Registry
+	if err := reg.Add(ts.Tools...); err != nil {
+		t.Fatal(err)
+	}
+	rule := func(text string) *guard.Rule {
+		r, err := guard.ParseRule(strings.ReplaceAll(text, "ADDR", addr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	rules := guard.Rules{
+		Deny:    []*guard.Rule{rule(`http.*(url: "http://ADDR/secret**")`)},
+		Approve: []*guard.Rule{rule(`http.*(url: "http://ADDR/ask**")`)},
+		Grant:   []*guard.Rule{rule(`http.post(url: "http://ADDR/*")`)},
+	}
+	ex := pipeline.New(&reg, guard.Standard(guard.Options{
+		Tools: &reg, Policies: []guard.Policy{rules.Judge}, Egress: egress.Policy{AllowHosts: []string{addr}, Resolver: nowhere{}},
+		Approver: func(context.Context, guard.Question) (guard.Answer, error) { return guard.Answer{Approved: true}, nil },
+	})...)
+	for _, test := range []struct{ name, args, want string }{
+		{"http.get", `{"url":"http://ADDR/hop?to=/fine"}`, "here"},
+		{"http.get", `{"url":"http://ADDR/hop?to=/secret"}`, "the redirect is not followed: it is not allowed: denied by the rule"},
+		{"http.get", `{"url":"http://ADDR/hop?to=/hop%3Fto=/secret/x"}`, "not allowed: denied by the rule"},
+		{"http.get", `{"url":"http://ADDR/hop","query":{"to":"/%73ecret"}}`, "not allowed: denied by the rule"},
+		{"http.get", `{"url":"http://ADDR/hop?to=/ask"}`, "nobody was asked about it"},
+		{"http.get", `{"url":"http://ADDR/ask?a=1"}`, "here"}, // which is approved
+		{"http.get", `{"url":"http://ADDR/ask","query":{"a":1}}`, "here"},
+		{"http.get", `{"url":"http://ADDR/hop?to=/ask/2"}`, "nobody was asked about it"},
+		{"http.post", `{"url":"http://ADDR/x","body":""}`, "here"},
+		{"http.post", `{"url":"http://ADDR/x","query":{"q":"a/b"}}`, "here"},
+		{"http.post", `{"url":"http://ADDR/hop","query":{"to":"/deep/er"}}`, "nobody was asked about it"}, // not by the grant
+	} {
+		res := call(t, ex, test.name, "%s", strings.ReplaceAll(test.args, "ADDR", addr))
+		text := res.JoinText()
+		if res.Err != nil {
+			text = res.Err.Error()
+		}
+		if !strings.Contains(text, test.want) {
+			t.Errorf("%s %s: %s", test.name, test.args, text)
+		}
+	}
+	for _, a := range asked {
+		if strings.Contains(a, "secret") && !strings.Contains(a, "hop") || strings.HasPrefix(a, "GET /ask/2") || strings.Contains(a, "/deep/er") && !strings.Contains(a, "hop") {
+			t.Errorf("the server was sent %s", a)
+		}
 	}
 }
