@@ -508,7 +508,7 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		for _, s := range servers {
-			Secrets{}.Secure(s, ValidName(s.Name))
+			Secrets{}.Secure(s, validName(s.Name))
 		}
 		for _, c := range Clients {
 			for _, replace := range [][]Server{nil, servers} {

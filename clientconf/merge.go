@@ -79,7 +79,7 @@ func (m *merger) place(s Server) (Server, bool) {
 		o.Note = "it is Helve itself"
 		return s, false
 	}
-	base := ValidName(s.Name)
+	base := validName(s.Name)
 	for i := 1; ; i++ {
 		name := base
 		if i > 1 {
@@ -114,9 +114,9 @@ var (
 	nameFirst = regexp.MustCompile(`^[-_]+|_+$`)
 )
 
-// ValidName makes a name that app files accept for a server: letters, digits,
+// validName makes a name that app files accept for a server: letters, digits,
 // - and single _.
-func ValidName(name string) string {
+func validName(name string) string {
 	if name = nameFirst.ReplaceAllString(nameRune.ReplaceAllString(name, "_"), ""); name == "" {
 		return "server"
 	}

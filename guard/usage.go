@@ -30,8 +30,8 @@ type Usage struct {
 	Micros int64 `json:",omitempty"`
 }
 
-// ModelPrefix begins what stands for a tool's name in the usage of a model.
-const ModelPrefix = "model:"
+// modelPrefix begins what stands for a tool's name in the usage of a model.
+const modelPrefix = "model:"
 
 // A Counter adds up what calls use, and writes it to the store every so often
 // and when it is closed. A process that is killed loses the tokens of the last
@@ -117,7 +117,7 @@ func Count(u *Counter) pipeline.Stage {
 // what they cost in US dollars. A nil Counter counts nothing.
 func (u *Counter) Model(from tool.Origin, name string, in, out int, dollars float64) {
 	if u != nil {
-		u.add(&from, ModelPrefix+name, Usage{Calls: 1, TokensIn: in, TokensOut: out, Micros: int64(math.Round(dollars * 1e6))})
+		u.add(&from, modelPrefix+name, Usage{Calls: 1, TokensIn: in, TokensOut: out, Micros: int64(math.Round(dollars * 1e6))})
 	}
 }
 

@@ -294,15 +294,6 @@ func (e *env) cutPairs() verdict {
 	return not
 }
 
-// indexAfter returns the place after the first tag, -1 if there is none.
-func indexAfter(s, tag string) int {
-	i := strings.Index(s, tag)
-	if i < 0 {
-		return -1
-	}
-	return i + len(tag)
-}
-
 // indexOr returns the place of the first tag, or another if there is none.
 func indexOr(s, tag string, or int) int {
 	if i := strings.Index(s, tag); i >= 0 {

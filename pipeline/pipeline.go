@@ -31,18 +31,17 @@ type Stage struct {
 
 // An Executor runs calls. It is safe for concurrent use.
 type Executor struct {
-	tools  *tool.Registry
-	stages []Stage
-	run    tool.Handler
-	judge  tool.Handler
+	tools *tool.Registry
+	run   tool.Handler
+	judge tool.Handler
 }
 
 // New returns an Executor that runs the tools of reg through stages, first to last.
 //
 // Without stages it resolves names and validates arguments, and no more.
 func New(reg *tool.Registry, stages ...Stage) *Executor {
-	e := &Executor{tools: reg, stages: slices.Clone(stages)}
-	e.run = wrap(e.stages, e.serve)
+	e := &Executor{tools: reg}
+	e.run = wrap(stages, e.serve)
 	judges := slices.DeleteFunc(slices.Clone(stages), func(s Stage) bool { return !s.Judges })
 	e.judge = wrap(judges, e.pass)
 	return e
@@ -75,9 +74,6 @@ func contain(h tool.Handler) tool.Handler {
 		return res, nil
 	}
 }
-
-// Stages returns the stages in the order in which calls meet them.
-func (e *Executor) Stages() []Stage { return slices.Clone(e.stages) }
 
 // Do runs call, which stays the caller's own. It never panics. A caller that
 // gives the call a Trail finds there what the stages decided, and in Tool what

@@ -27,88 +27,130 @@ const maxNested = 200_000
 // rules, what git and Helve keep elsewhere than at the top is looked for only
 // if nested is true, until half of most are found or the folder is too large.
 func (r *Root) Fences(ctx context.Context, most int, nested bool) (Fenced, error) {
-	var f Fenced
-	rules := r.current()
-	if rules.err != nil {
-		return f, badRules(".", rules.err)
+	f := &fencing{root: r, rules: r.current(), most: most}
+	if f.rules.err != nil {
+		return f.found, badRules(".", f.rules.err)
 	}
-	add := func(list *[]string, rel string) error {
-		*list = append(*list, r.abs(rel))
-		if len(f.Hidden)+len(f.Kept) > most {
-			return fmt.Errorf("more than %d files and folders are ignored or protected one by one, the hard links of such files included; name folders rather than files in %s and %s", most, IgnoreFile, ProtectFile)
-		}
-		if strings.Contains(rel, "/") && rules.placed(rel) {
-			f.Placed = append(f.Placed, r.abs(rel))
-		}
-		return nil
-	}
-	twin := func(string, fs.FileMode) (hidden, kept bool) { return false, false }
-	visit := func(rel string, mode fs.FileMode) (err error) {
-		switch base := path.Base(rel); {
-		case mode&fs.ModeSymlink != 0:
-			return nil // its target is judged where it lies
-		case gitsOwn(base):
-			err = add(&f.Kept, rel)
-		case rules.blocked(rel, mode.IsDir()) != "":
-			err = add(&f.Hidden, rel)
-		case rules.guarded(rel, mode.IsDir()) != "":
-			err = add(&f.Kept, rel)
-		default:
-			switch hidden, kept := twin(rel, mode); {
-			case hidden:
-				return add(&f.Hidden, rel)
-			case kept:
-				return add(&f.Kept, rel)
-			}
-			return nil
-		}
-		if err == nil && mode.IsDir() {
-			err = fs.SkipDir
-		}
-		return err
-	}
-	if rules.ruled() {
-		var err error
-		if twin, err = r.twinFences(rules); err != nil {
-			return f, err
-		}
-		v := visitor{root: r, ctx: ctx, opts: WalkOptions{Limit: DefaultWalkLimit}, visit: func(e Entry) error {
-			if e.Err != nil {
-				return add(&f.Hidden, e.Rel) // what cannot be looked through may hold anything
-			}
-			return visit(e.Rel, e.Mode)
-		}}
-		err = v.start("")
-		return f, err
+	err := f.look(ctx, nested)
+	return f.found, err
+}
+
+// A fencing is one search for what programs must be kept from.
+type fencing struct {
+	root  *Root
+	rules *rules
+	most  int
+	twin  func(rel string, mode fs.FileMode) (hidden, kept bool) // by the other names of a file; nil: none has any
+	found Fenced
+}
+
+func (f *fencing) look(ctx context.Context, nested bool) error {
+	if f.rules.ruled() {
+		return f.ruled(ctx)
 	}
 	if nested {
-		v := visitor{root: r, ctx: ctx, opts: WalkOptions{Limit: maxNested}, visit: func(e Entry) error {
-			if len(f.Hidden)+len(f.Kept) >= most/2 {
-				return fs.SkipAll
-			}
-			if own := alwaysBlocked(e.Name) && (e.Mode.IsDir() || gitsOwn(e.Name)); e.Err != nil || !own {
-				return nil
-			}
-			return visit(e.Rel, e.Mode)
-		}}
-		if err := v.start(""); err != nil && !errors.Is(err, ErrTooMany) {
-			return f, err
+		if err := f.own(ctx); err != nil {
+			return err
 		}
 	}
-	for _, rel := range rules.always() {
-		if rel == "." {
-			return f, fmt.Errorf("the root itself is blocked or protected")
+	return f.always()
+}
+
+// ruled looks at everything, since the rules may concern it.
+func (f *fencing) ruled(ctx context.Context) (err error) {
+	if f.twin, err = f.root.twinFences(f.rules); err != nil {
+		return err
+	}
+	v := visitor{root: f.root, ctx: ctx, opts: WalkOptions{Limit: DefaultWalkLimit}, visit: func(e Entry) error {
+		if e.Err != nil {
+			return f.add(&f.found.Hidden, e.Rel) // what cannot be looked through may hold anything
 		}
-		st, err := r.lstat(rel)
-		if err != nil || slices.ContainsFunc(slices.Concat(f.Hidden, f.Kept), func(p string) bool { return within(r.abs(rel), p, false) }) {
+		return f.visit(e.Rel, e.Mode)
+	}}
+	return v.start("")
+}
+
+// own looks for what git and Helve keep, as far as that can be done in short.
+func (f *fencing) own(ctx context.Context) error {
+	v := visitor{root: f.root, ctx: ctx, opts: WalkOptions{Limit: maxNested}, visit: func(e Entry) error {
+		if f.count() >= f.most/2 {
+			return fs.SkipAll
+		}
+		if own := alwaysBlocked(e.Name) && (e.Mode.IsDir() || gitsOwn(e.Name)); e.Err != nil || !own {
+			return nil
+		}
+		return f.visit(e.Rel, e.Mode)
+	}}
+	if err := v.start(""); err != nil && !errors.Is(err, ErrTooMany) {
+		return err
+	}
+	return nil
+}
+
+// always looks at what is blocked or protected whatever the rules say.
+func (f *fencing) always() error {
+	for _, rel := range f.rules.always() {
+		if rel == "." {
+			return fmt.Errorf("the root itself is blocked or protected")
+		}
+		st, err := f.root.lstat(rel)
+		if err != nil || slices.ContainsFunc(slices.Concat(f.found.Hidden, f.found.Kept), func(p string) bool { return within(f.root.abs(rel), p, false) }) {
 			continue
 		}
-		if err := visit(rel, st.mode); err != nil && err != fs.SkipDir {
-			return f, err
+		if err := f.visit(rel, st.mode); err != nil && err != fs.SkipDir {
+			return err
 		}
 	}
-	return f, nil
+	return nil
 }
+
+// visit adds what lies at rel, if programs must be kept from it; then nothing
+// beneath it is of interest.
+func (f *fencing) visit(rel string, mode fs.FileMode) (err error) {
+	switch base := path.Base(rel); {
+	case mode&fs.ModeSymlink != 0:
+		return nil // its target is judged where it lies
+	case gitsOwn(base):
+		err = f.add(&f.found.Kept, rel)
+	case f.rules.blocked(rel, mode.IsDir()) != "":
+		err = f.add(&f.found.Hidden, rel)
+	case f.rules.guarded(rel, mode.IsDir()) != "":
+		err = f.add(&f.found.Kept, rel)
+	default:
+		return f.visitTwin(rel, mode)
+	}
+	if err == nil && mode.IsDir() {
+		err = fs.SkipDir
+	}
+	return err
+}
+
+// visitTwin adds a file of which another name is hidden or kept.
+func (f *fencing) visitTwin(rel string, mode fs.FileMode) error {
+	if f.twin == nil {
+		return nil
+	}
+	switch hidden, kept := f.twin(rel, mode); {
+	case hidden:
+		return f.add(&f.found.Hidden, rel)
+	case kept:
+		return f.add(&f.found.Kept, rel)
+	}
+	return nil
+}
+
+func (f *fencing) add(list *[]string, rel string) error {
+	*list = append(*list, f.root.abs(rel))
+	if f.count() > f.most {
+		return fmt.Errorf("more than %d files and folders are ignored or protected one by one, the hard links of such files included; name folders rather than files in %s and %s", f.most, IgnoreFile, ProtectFile)
+	}
+	if strings.Contains(rel, "/") && f.rules.placed(rel) {
+		f.found.Placed = append(f.found.Placed, f.root.abs(rel))
+	}
+	return nil
+}
+
+func (f *fencing) count() int { return len(f.found.Hidden) + len(f.found.Kept) }
 
 // placed reports whether what is blocked or guarded may owe that to where it
 // lies, and not to its own name alone.

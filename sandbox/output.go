@@ -7,8 +7,8 @@ type Output struct {
 	total      int
 }
 
-// NewOutput returns an Output that keeps so many bytes.
-func NewOutput(room int) *Output { return &Output{half: room / 2} }
+// newOutput returns an Output that keeps so many bytes.
+func newOutput(room int) *Output { return &Output{half: room / 2} }
 
 // Write never fails, so that a command is not ended by what it prints.
 func (o *Output) Write(p []byte) (int, error) {

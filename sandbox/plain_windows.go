@@ -18,7 +18,7 @@ func runPlain(ctx context.Context, s *Spec) (*Result, error) {
 	defer removeHome(home)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Limits.Time, errTime)
 	defer cancel()
-	res := &Result{Stdout: NewOutput(s.Limits.Output), Stderr: NewOutput(s.Limits.Output)}
+	res := &Result{Stdout: newOutput(s.Limits.Output), Stderr: newOutput(s.Limits.Output)}
 	cmd := exec.CommandContext(ctx, s.Path, s.Args[1:]...)
 	cmd.Args[0] = s.Args[0]
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = s.Dir, s.Stdin, res.Stdout, res.Stderr, drain

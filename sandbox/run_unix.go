@@ -32,7 +32,7 @@ type process struct {
 func (p *process) run(ctx context.Context) (*Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.spec.Limits.Time, errTime)
 	defer cancel()
-	res := &Result{Stdout: NewOutput(p.spec.Limits.Output), Stderr: NewOutput(p.spec.Limits.Output)}
+	res := &Result{Stdout: newOutput(p.spec.Limits.Output), Stderr: newOutput(p.spec.Limits.Output)}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.spec.Stdin, res.Stdout, res.Stderr
 	p.cmd.WaitDelay = drain
 	// The thread that starts a process is its parent to the kernel: when the

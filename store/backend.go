@@ -58,9 +58,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// PrefixEnd returns the least string of bytes after all names that begin with
+// prefixEnd returns the least string of bytes after all names that begin with
 // prefix. It need not be UTF-8.
-func PrefixEnd(prefix string) string {
+func prefixEnd(prefix string) string {
 	if prefix == "" {
 		return "\xff"
 	}

@@ -37,7 +37,7 @@ type scan struct {
 
 // Scan is Tx.Scan.
 func (p *Pages) Scan(bucket, prefix string, yield func(string, []byte) bool) error {
-	s := &scan{bucket: bucket, from: prefix, end: PrefixEnd(prefix)}
+	s := &scan{bucket: bucket, from: prefix, end: prefixEnd(prefix)}
 	p.running = append(p.running, s)
 	defer func() { p.running = slices.DeleteFunc(p.running, func(o *scan) bool { return o == s }) }()
 	for n := firstPage; s.from < s.end; {

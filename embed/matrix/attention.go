@@ -32,7 +32,7 @@ func (a *Attention) Run(dst, qkv *Matrix, from, n, heads, size int) {
 		}
 		multiply(a.scores.Data, a.scores.Stride, rows[q:], qkv.Stride, n, size, a.keys, a.zeros[:across])
 		for i := range n {
-			Softmax(a.scores.Row(i))
+			softmax(a.scores.Row(i))
 		}
 		multiply(a.context.Data, a.context.Stride, a.scores.Data, a.scores.Stride, n, n, a.values, a.zeros[:along])
 		for i := range n {
@@ -65,8 +65,8 @@ func packRow(panels, v []float32, j, n int) {
 	}
 }
 
-// Softmax makes row a distribution, in place.
-func Softmax(row []float32) {
+// softmax makes row a distribution, in place.
+func softmax(row []float32) {
 	top := row[0]
 	for _, x := range row[1:] {
 		top = max(top, x)

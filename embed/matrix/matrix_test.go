@@ -109,7 +109,7 @@ func TestSoftmax(t *testing.T) {
 	for i, x := range row {
 		want[i] = math.Exp(float64(x)-3.5) / sum
 	}
-	Softmax(row)
+	softmax(row)
 	for i, got := range row {
 		near(t, "softmax", got, want[i], 1e-7)
 	}

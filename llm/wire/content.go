@@ -14,8 +14,8 @@ import (
 	"github.com/helve-ai/helve/tool"
 )
 
-// IsImage reports whether a content is an image that models can be shown.
-func IsImage(c tool.Content) bool {
+// isImage reports whether a content is an image that models can be shown.
+func isImage(c tool.Content) bool {
 	return len(c.Data) > 0 && strings.HasPrefix(c.MIME, "image/")
 }
 
@@ -29,7 +29,7 @@ func DataURL(c tool.Content) string {
 func Parts(all []tool.Content) (text string, images []tool.Content) {
 	var rest []tool.Content
 	for _, c := range all {
-		if IsImage(c) {
+		if isImage(c) {
 			images = append(images, c)
 		} else {
 			rest = append(rest, c)

@@ -41,7 +41,7 @@ const DefaultIdle = 10 * time.Minute
 // Limits of what is read.
 const (
 	MaxEvent = 32 << 20  // bytes of one event, or line
-	MaxWhole = 64 << 20  // bytes of an answer that is not streamed
+	maxWhole = 64 << 20  // bytes of an answer that is not streamed
 	maxError = 256 << 10 // bytes of an error
 )
 
@@ -142,12 +142,12 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 func whole(r io.Reader, d Decoder) error {
-	data, err := io.ReadAll(io.LimitReader(r, MaxWhole+1))
+	data, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
 	if err != nil {
 		return err
 	}
-	if len(data) > MaxWhole {
-		return fmt.Errorf("the answer is longer than %d MB", MaxWhole>>20)
+	if len(data) > maxWhole {
+		return fmt.Errorf("the answer is longer than %d MB", maxWhole>>20)
 	}
 	return d.Whole(data)
 }
