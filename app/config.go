@@ -27,11 +27,16 @@ type Config struct {
 	file    string            // from which it was read
 	called  map[string]callee // the apps that it may call
 	unset   Problems          // see Unset
+	unread  Problems          // see Unread
 }
 
 // Unset returns the variables of the environment that are not set and to which
 // one MCP server alone refers: it cannot be used, and all else can.
 func (c *Config) Unset() Problems { return slices.Clone(c.unset) }
+
+// Unread returns the skills and folders of skills that are there and could not
+// be read: agents do without them, and all else can be used.
+func (c *Config) Unread() Problems { return slices.Clone(c.unread) }
 
 // Info says what an app is.
 type Info struct {

@@ -85,6 +85,7 @@ type loader struct {
 	catalogue *catalogue      // what names in the file may name
 	partial   bool            // a file that is included could not be read
 	unset     Problems        // see Config.Unset
+	unread    Problems        // see Config.Unread
 	broken    map[string]bool // the paths of values that could not be read, of which no more is said
 }
 
@@ -285,7 +286,7 @@ func (l *loader) decode(root *node) (*Config, error) {
 		c.Runtime.EntryAgent = c.Agents[0].ID
 	}
 	c.places, c.lexicon, c.words, c.skills, c.file, c.called = map[string]place{}, l.lexicon, l.words, l.skills, l.file, l.called
-	c.unset = l.unset
+	c.unset, c.unread = l.unset, l.unread
 	all, _ := survey(root)
 	for _, s := range all {
 		c.places[s.path] = s.at

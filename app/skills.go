@@ -72,8 +72,12 @@ func (l *loader) findSkills(item *node, at string, known map[string]string) {
 		return
 	}
 	names, err := skillsIn(dir, rel)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		l.fail(item.at, at, fmt.Sprintf("%q cannot be read: %v", item.text, why(err)), "")
+		return
+	case err != nil:
+		l.passOver(item.at, at, item.text, err)
 		return
 	}
 	l.words = append(l.words, filepath.Join(dir, rel))
@@ -87,11 +91,17 @@ func (l *loader) findSkills(item *node, at string, known map[string]string) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			l.fail(item.at, at, fmt.Sprintf("%s cannot be read: %v", filepath.Join(item.text, name, skillFile), why(err)), "")
+			l.passOver(item.at, at, filepath.Join(item.text, name, skillFile), err)
 			continue
 		}
 		l.addSkill(module.Skill{Command: name}, item.at, at, filepath.Join(dir, file), text, known)
 	}
+}
+
+// passOver notes what of a folder of skills cannot be read. The app does without
+// it: an agent that names one of its skills is told of as always.
+func (l *loader) passOver(at place, path, name string, err error) {
+	l.unread = append(l.unread, Problem{at.file, at.line, at.col, path, fmt.Sprintf("%s cannot be read: %v", name, why(err)), ""})
 }
 
 // skillsIn lists the folders in a folder of the app, none of which is hidden.

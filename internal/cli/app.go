@@ -42,12 +42,12 @@ func (c *cli) appCheck() *cobra.Command {
 				return err
 			}
 			cfg, err := app.Load(c.appFile, c.loadOptions())
-			problems, unset := app.ProblemsOf(err), app.Problems{}
+			problems, unset, unread := app.ProblemsOf(err), app.Problems{}, app.Problems{}
 			if cfg != nil {
-				unset = cfg.Unset()
+				unset, unread = cfg.Unset(), cfg.Unread()
 			}
 			if c.json {
-				if err := c.printJSON(map[string]any{"ok": err == nil, "file": c.appFile, "problems": problems, "unset": unset}); err != nil {
+				if err := c.printJSON(map[string]any{"ok": err == nil, "file": c.appFile, "problems": problems, "unset": unset, "unread": unread}); err != nil {
 					return err
 				}
 			} else {
@@ -55,6 +55,7 @@ func (c *cli) appCheck() *cobra.Command {
 					fmt.Fprintln(c.err, p.Error())
 				}
 				c.warnUnset(unset)
+				c.warnUnread(unread)
 			}
 			switch {
 			case len(problems) > 0:
@@ -74,6 +75,13 @@ func (c *cli) appCheck() *cobra.Command {
 func (c *cli) warnUnset(unset app.Problems) {
 	for _, p := range unset {
 		fmt.Fprintf(c.err, "%s %s. This server cannot be started as things are; all else is as it should be.\n", c.style(c.err).warn("warning:"), p.Error())
+	}
+}
+
+// warnUnread tells of skills that cannot be read.
+func (c *cli) warnUnread(unread app.Problems) {
+	for _, p := range unread {
+		fmt.Fprintf(c.err, "%s %s. Agents do without it; all else is as it should be.\n", c.style(c.err).warn("warning:"), p.Error())
 	}
 }
 

@@ -113,6 +113,7 @@ func (c *cli) openConfig(ctx context.Context, cfg *app.Config, approver guard.Ap
 	if err != nil {
 		return nil, err
 	}
+	c.warnUnread(a.Config.Unread())
 	for _, f := range a.Failures() {
 		fmt.Fprintf(c.err, "%s the module %s did not load: %s\n", c.style(c.err).bad("warning:"), f.Module, f.Error)
 	}
