@@ -25,6 +25,18 @@ func (c *cli) howToBegin(ctx context.Context, command string) string {
 Then: helve %s. Without any model, helve %s --demo runs a scripted demonstration.`, before, brain, command, strings.Fields(command)[0])
 }
 
+// howToAddAgent says what to add to an app file that declares no agent.
+func (c *cli) howToAddAgent(ctx context.Context) string {
+	brain, before := c.brainAtHand(ctx)
+	return fmt.Sprintf(`%sAdd to %s:
+
+  agents:
+    - id: helper
+      brain: %s
+
+Without an agent the app's tools are for MCP clients: helve mcp --app %[2]s, or helve serve %[2]s.`, before, c.appFile, brain)
+}
+
 // brainAtHand returns a brain that would answer here, or an example of one, and
 // what is to be done before.
 func (c *cli) brainAtHand(ctx context.Context) (brain, before string) {

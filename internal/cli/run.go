@@ -190,7 +190,7 @@ func (c *cli) runApprover(yes bool) guard.Approver {
 func (c *cli) agentFor(ctx context.Context, a *app.App, r running) (*agent.Agent, *agent.Conversation, error) {
 	book, user := a.Conversations(), userName()
 	if len(a.Config.Agents) == 0 {
-		return nil, nil, usage("the app %s declares no agent. %s", a.Config.App.ID, c.howToBegin(ctx, "chat helve.yaml"))
+		return nil, nil, usage("the app %s declares no agent. %s", a.Config.App.ID, c.howToAddAgent(ctx))
 	}
 	if r.session == "" {
 		ag, err := a.Agent(ctx, r.agent, user)
