@@ -224,7 +224,7 @@ func TestResults(t *testing.T) {
 		t.Errorf("a failure is %+v", res)
 	}
 	for want, part := range map[string]string{
-		"error": "refused the call: bad argument (code -32602)", `"text"`: "cannot be read", `null`: "cannot be read", `[]`: "cannot be read",
+		"error": "refused the call: bad argument (code -32602)", `"text"`: "cannot be read", `null`: "cannot be read", `[]`: "cannot be read", `{"content":"no"}`: "cannot be read: content is a JSON string, which it may not be",
 		`{"resultType":"input_required","inputRequests":{}}`: "wants input: and asks nothing", "huge": "more than 64 MiB",
 	} {
 		if res := get(want); res.Err == nil || !strings.Contains(res.Err.Message, part) || strings.Contains(res.Err.Message, "\x1b") {

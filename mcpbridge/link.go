@@ -340,7 +340,7 @@ func result(raw []byte) (*tool.Result, error) {
 		err = errors.New("it is no JSON object")
 	}
 	if err != nil {
-		return nil, tool.Errorf(tool.CodeExternal, "the server's result cannot be read: %v", err)
+		return nil, tool.Errorf(tool.CodeExternal, "the server's result cannot be read: %v", misread(err))
 	}
 	if r.Type != "" && r.Type != "complete" {
 		return nil, tool.Errorf(tool.CodeExternal, "the server answered with a result of type %q, which is not supported", cut(printable(r.Type), 60))

@@ -122,12 +122,25 @@ func (s *upstream) enter(state State, err error) {
 func (s *upstream) plain(err error) string {
 	w := s.full()
 	text := hide(plain(err), w.Hidden)
-	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
-		if w.URL != "" && w.account == nil && text == http.StatusText(status) { // all that the library says
-			return fmt.Sprintf("%s (HTTP status %d %s)", s.stranger(), status, text)
+	status := statusNamed(text) // all that the library says
+	switch {
+	case w.URL == "" || status == 0:
+		return text
+	case w.account == nil && (status == http.StatusUnauthorized || status == http.StatusForbidden):
+		return fmt.Sprintf("%s (HTTP status %d %s)", s.stranger(), status, text)
+	}
+	return fmt.Sprintf("it answers with HTTP status %d %s", status, text)
+}
+
+// statusNamed returns the status of HTTP, of those for errors, that a text is
+// the name of; 0: it is none.
+func statusNamed(text string) int {
+	for status := 400; text != "" && status < 600; status++ {
+		if http.StatusText(status) == text {
+			return status
 		}
 	}
-	return text
+	return 0
 }
 
 // stranger is why a server to which nobody signs in may refuse us.

@@ -276,14 +276,25 @@ func TestCrashAndReturn(t *testing.T) {
 func TestServersThatDoNotStart(t *testing.T) {
 	silent := self("silent")
 	silent.StartTimeout = 300 * time.Millisecond
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/ill" {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<p>Hello")
+	}))
+	defer web.Close()
 	g := open(t, mcpbridge.Upstream{Name: "none", Command: "no-such-command-at-all"},
 		rename(self("refuses"), "refuses"), rename(silent, "silent"),
 		mcpbridge.Upstream{Name: "off", Command: "x", Disabled: true}, mcpbridge.Upstream{Name: "bad name", Command: "x"},
 		mcpbridge.Upstream{Name: "both", Command: "x", URL: "http://x"}, mcpbridge.Upstream{Name: "off", URL: "http://127.0.0.1:1"},
-		mcpbridge.Upstream{Name: "away", URL: "http://127.0.0.1:1"})
+		mcpbridge.Upstream{Name: "away", URL: "http://127.0.0.1:1"},
+		mcpbridge.Upstream{Name: "page", URL: web.URL}, mcpbridge.Upstream{Name: "ill", URL: web.URL + "/ill"})
 	want := map[string]string{
 		"none": "failed no-such-command-at-all", "refuses": "failed no licence", "silent": "failed not ready within 300ms",
 		"off": "stopped another", "bad name": "stopped letters, digits", "both": "stopped both", "away": "failed refused",
+		"page": "failed what answers at the url sends text/html, which no MCP server does: is the url right?", "ill": "failed it answers with HTTP status 500 Internal Server Error",
 	}
 	for _, st := range g.ups.Status() {
 		state, part, _ := strings.Cut(want[st.Name], " ")

@@ -102,11 +102,16 @@ func plain(err error) string {
 	if e := refusedBy(err); e != nil && e.Message != "" {
 		return cut(printable(e.Message), maxErrorText)
 	}
-	return cut(printable(libraryWords.ReplaceAllString(strings.ReplaceAll(err.Error(), aliasPrefix, ""), "")), maxErrorText)
+	text := libraryWords.ReplaceAllString(strings.ReplaceAll(err.Error(), aliasPrefix, ""), "")
+	text = noMessage.ReplaceAllString(text, "what answers at the url sends $1, which no MCP server does: is the url right?")
+	return cut(printable(text), maxErrorText)
 }
 
+// noMessage is what the library says of an answer that is none.
+var noMessage = regexp.MustCompile(`^unsupported content type "([^"]*)"$`)
+
 // libraryWords are what the library puts before an error on its way up.
-var libraryWords = regexp.MustCompile(`^(?:(?:calling|sending) "[^"]*": |rejected by transport: )+`)
+var libraryWords = regexp.MustCompile(`^(?:(?:calling|sending) "[^"]*": |rejected by transport: |connection closed: |client is closing: )+`)
 
 // maxErrorText is how many bytes of a server's error are passed on.
 const maxErrorText = 8 << 10

@@ -236,9 +236,6 @@ func (c *cli) checkUpstreams(ctx context.Context, a *app.App) []finding {
 	c.awaitServers(ctx, a, waitPatience)
 	var found []finding
 	for _, u := range a.Upstreams() {
-		if slices.ContainsFunc(a.Failures(), func(f app.Failure) bool { return f.Module == "mcp."+u.Name }) {
-			continue // it was told among the modules
-		}
 		if u.State == mcpbridge.NeedsSetup {
 			found = append(found, failure("mcp "+u.Name, "the other servers serve; this one does too once that is there", fmt.Errorf("%s: %s", u.State, u.Error)))
 			continue
