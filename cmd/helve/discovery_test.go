@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -35,6 +37,12 @@ func TestDiscoveryCostsLittleOverMCP(t *testing.T) {
 		t.Errorf("the listing of %d tools costs %d tokens: %s", len(list.Result.Tools), n, text)
 	} else {
 		t.Logf("the listing of %d tools costs %d tokens", len(list.Result.Tools), n)
+		told := fmt.Sprintf("about %d tokens", (n+5)/10*10)
+		for _, page := range []string{"../../README.md", "../../docs/performance.md"} {
+			if data, err := os.ReadFile(page); err != nil || !strings.Contains(string(data), told) {
+				t.Errorf("%s does not say that the discovery view costs %s (error %v)", page, told, err)
+			}
+		}
 	}
 	s, before := d.connect(t, "/mcp/discovery"), 0
 	for _, by := range []string{"name", "summary", "schema"} {
