@@ -405,6 +405,7 @@ func TestGrantsOfReadingCommands(t *testing.T) {
 		{"sort*", "sort a.txt", true}, {"sort*", "sort -o b.txt a.txt", false}, {"sort *", "sort --compress-program=sh a", false},
 		{"sed -n *", "sed -n 1,5p a.txt", true}, {"sed -n *", "sed -n '1e id' a.txt", false}, {"sed -n *", "sed -n 'w x' a.txt", false},
 		{"tar -tf *", "tar -tf a.tar", true}, {"tar -tf *", "tar -tf a.tar --to-command=sh", false}, {"tree *", "tree -o x", false},
+		{"rg *", "rg x *", false}, {"rg *", "rg x ./*", true}, {"rg *", "rg x -- *", true}, {"rg *", "rg x [-]*", false}, // a file may be called --pre=…
 		{"npm run test*", "npm run test --anything", true}, {"make *", "make --eval=x", true},
 	} {
 		line, err := command.Parse(test.text)

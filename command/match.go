@@ -49,10 +49,19 @@ func ParsePattern(text string) (*Pattern, error) {
 }
 
 // onlyReads reports whether the passive profile permits a command, wherever its
-// files are.
+// files are, as a shell would run it: for which the name of a file that a glob
+// finds may be an option.
 func onlyReads(part Part) bool {
 	if len(part.Argv) == 0 {
 		return false
+	}
+	for i, arg := range part.Argv {
+		if arg == "--" {
+			break
+		}
+		if _, wild := part.glob(i); wild && strings.ContainsAny(arg[:1], "*?[") {
+			return false
+		}
 	}
 	_, err := Rules{Profile: Passive, Resolve: func(string) error { return nil }}.judge(part)
 	return err == nil
