@@ -226,6 +226,9 @@ func (d *document) server(m member, p place) (Server, bool) {
 	if len(left) > 0 {
 		d.warn(m.start, "%q: not taken over: %s", m.key, strings.Join(left, ", "))
 	}
+	if slices.Contains(left, "envFile") {
+		d.warn(m.start, "%q: its envFile is not read: name what the server needs of it under env, as {{secret.NAME}} or {{env.NAME}}", m.key)
+	}
 	for _, ref := range s.foreign() {
 		d.warn(m.start, "%q: only its client knows what %s stands for; it stays as it is", m.key, ref)
 	}

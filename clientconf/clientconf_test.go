@@ -130,6 +130,9 @@ func TestReadRealLife(t *testing.T) {
 	}{
 		`{"mcpServers": {"w": {"serverUrl": "https://w.example.com/mcp", "disabledTools": ["drop"], "alwaysAllow": ["get"]}}}`: {
 			Server{Name: "w", URL: "https://w.example.com/mcp", Hidden: []string{"drop"}}, []string{`"w": not taken over: alwaysAllow`}},
+		`{"servers": {"v": {"command": "v", "envFile": "${workspaceFolder}/.env"}}}`: {
+			Server{Name: "v", Command: "v"}, []string{`"v": not taken over: envFile`,
+				`"v": its envFile is not read: name what the server needs of it under env, as {{secret.NAME}} or {{env.NAME}}`}},
 		`{"mcpServers": {"g": {"command": "g", "excludeTools": ["a b", "c"], "includeTools": ["d"]}}}`: {
 			Server{Name: "g", Command: "g", Hidden: []string{"a b", "c"}}, []string{`"g": not taken over: includeTools`}},
 		"[mcp_servers.c]\ncommand = 'c'\ndisabled_tools = ['x']\nenv_vars = ['A', {name = 'B', source = 'local'}]\n": {

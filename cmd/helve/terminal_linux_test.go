@@ -231,3 +231,13 @@ func TestTerminalWaitsForTools(t *testing.T) {
 		}
 	}
 }
+
+// What a tool says of its progress is shown at a terminal, fit for it and
+// without secrets.
+func TestTerminalShowsProgress(t *testing.T) {
+	dir := folder(t, "app.yaml", serversApp(t, object{"kid": child(t, "telling")}))
+	shown, code := atTerminal(t, dir, 100, "", nil, "tools", "call", "mcp.kid.get_noise", "--app", "app.yaml")
+	if code != 0 || !strings.Contains(shown, "red [redacted]") || strings.Contains(shown, shapedSecret) || strings.Contains(shown, "owned") || len(shown) > 4<<10 {
+		t.Errorf("exit code %d, %d bytes:\n%.500q", code, len(shown), shown)
+	}
+}

@@ -314,7 +314,15 @@ func (c *cli) call(ctx context.Context, name string, params json.RawMessage, yes
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	c.awaitTool(ctx, a, name)
-	res, err := a.Call(ctx, &tool.Call{Name: name, Args: params, From: c.operator(a)})
+	call := &tool.Call{Name: name, Args: params, From: c.operator(a)}
+	if isTerminal(c.err) {
+		call.Progress = func(part tool.Content) {
+			if text := clean(part.Text); text != "" {
+				fmt.Fprintln(c.err, c.style(c.err).dim(text))
+			}
+		}
+	}
+	res, err := a.Call(ctx, call)
 	if err != nil {
 		return err
 	}
