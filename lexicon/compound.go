@@ -1,6 +1,9 @@
 package lexicon
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // Compounds of German, Dutch and Danish: words of eight letters and more that
 // are not known, whose parts are. The last part says what the whole is.
@@ -14,6 +17,9 @@ const (
 // links may stand between the parts of a compound.
 var links = [...]string{"", "s", "n", "en", "es", "er", "e"}
 
+// counts may begin a compound and are no part of its sense: Dreizimmerwohnung.
+var counts = [...]string{"ein", "zwei", "drei", "vier", "funf", "sechs", "acht", "zehn", "een", "twee", "vijf", "zes", "tien", "fire", "fem", "seks"}
+
 // compound notes the parts of the word i, if it is made of words that are known.
 func (m *matcher) compound(i int, a *atom) bool {
 	langs := compounded & (m.likely | m.hint.Likely)
@@ -23,7 +29,7 @@ func (m *matcher) compound(i int, a *atom) bool {
 	for ; langs != 0; langs &= langs - 1 {
 		lang := langs.index()
 		first := len(m.hits)
-		if m.parts(m.z.folding(a), lang, 0) {
+		if m.parts(m.z.folding(a), lang) {
 			for k := range m.hits[first:] {
 				h := &m.hits[first+k]
 				h.best = m.bestFactor(i, *h)
@@ -35,31 +41,82 @@ func (m *matcher) compound(i int, a *atom) bool {
 }
 
 // parts notes the parts of a word in a language, the fewest that make it up.
-func (m *matcher) parts(word []byte, lang, depth int) bool {
-	if depth == 3 {
+func (m *matcher) parts(word []byte, lang int) bool {
+	if m.twoParts(word, lang, false) {
+		return true
+	}
+	for _, n := range counts {
+		if rest, ok := bytes.CutPrefix(word, []byte(n)); ok && len(rest) >= minCompound && m.twoParts(rest, lang, false) {
+			return true
+		}
+	}
+	return m.moreParts(word, lang)
+}
+
+// twoParts notes the two parts of a word; the later the second begins, the
+// better. Within a longer word it is the earlier: Wetter-datenbank-abfrage.
+func (m *matcher) twoParts(word []byte, lang int, within bool) bool {
+	for i := range len(word) - 2*minPart + 1 {
+		cut := len(word) - minPart - i
+		if within {
+			cut = minPart + i
+		}
+		if utf8.RuneStart(word[cut]) && m.cutAt(word, cut, lang, within) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutAt notes the two parts of a word of which the second begins at cut, if both are known.
+func (m *matcher) cutAt(word []byte, cut, lang int, within bool) bool {
+	head, ok := m.part(word[cut:], lang, within)
+	if !ok {
 		return false
 	}
-	for cut := len(word) - minPart; cut >= minPart; cut-- {
+	for _, link := range links {
+		front, ok := cutSuffix(word[:cut], link)
+		if !ok || len(front) < minPart {
+			continue
+		}
+		if r, ok := m.part(front, lang, false); ok {
+			m.hits = append(m.hits, hit{n: 1, refs: r, langs: 1 << lang, weight: weightModifier}, hit{n: 1, refs: head, langs: 1 << lang, weight: weightHead})
+			return true
+		}
+	}
+	return false
+}
+
+// moreParts notes the three parts of a word of which the first two are a compound themselves.
+func (m *matcher) moreParts(word []byte, lang int) bool {
+	for cut := len(word) - minLastPart; cut >= minCompound; cut-- {
 		if !utf8.RuneStart(word[cut]) {
 			continue
 		}
-		head, ok := m.part(word[cut:], lang, depth > 0)
+		head, ok := m.part(word[cut:], lang, false)
 		if !ok {
 			continue
 		}
 		for _, link := range links {
 			front, ok := cutSuffix(word[:cut], link)
-			if !ok || len(front) < minPart {
+			if !ok || len(front) < minCompound {
 				continue
 			}
-			if r, ok := m.part(front, lang, false); ok {
-				m.hits = append(m.hits, hit{n: 1, refs: r, langs: 1 << lang, weight: weightModifier}, hit{n: 1, refs: head, langs: 1 << lang, weight: weightHead})
+			first := len(m.hits)
+			if m.twoParts(front, lang, true) {
+				for i := range m.hits[first:] {
+					m.hits[first+i].weight = weightModifier
+				}
+				m.hits = append(m.hits, hit{n: 1, refs: head, langs: 1 << lang, weight: weightHead})
 				return true
 			}
 		}
 	}
 	return false
 }
+
+// minLastPart is how long the last of three parts is at least.
+const minLastPart = 4
 
 func cutSuffix(b []byte, s string) ([]byte, bool) {
 	if len(b) < len(s) || string(b[len(b)-len(s):]) != s {
