@@ -182,6 +182,8 @@ var japaneseRows = map[string][]string{
 func moreForms(text string, lang int, kind Kind) []string {
 	var out []string
 	switch l := Langs(1 << lang); {
+	case imperatives[l] != nil && kind == Action:
+		out = imperative(out, text, imperatives[l])
 	case l == German:
 		out = germanForms(out, text, kind)
 	case l == Dutch && kind == Action:
@@ -217,6 +219,43 @@ func moreForms(text string, lang int, kind Kind) []string {
 		if stem, ok := strings.CutPrefix(text, "ال"); ok && utf8.RuneCountInString(stem) >= 3 {
 			out = append(out, stem)
 		}
+	}
+	return out
+}
+
+// imperatives are those of verbs whose stem is another then, so that no stemmer
+// knows them: "cierra con llave" is of "cerrar con llave". Single verbs are
+// listed in both forms; it is phrases that are not.
+var imperatives = func() map[Langs]map[string]string {
+	m := map[Langs]map[string]string{}
+	for l, pairs := range map[Langs]string{
+		Spanish: `cerrar cierra contar cuenta mover mueve volver vuelve devolver devuelve comprobar comprueba recordar recuerda convertir convierte
+corregir corrige poner pon forzar fuerza medir mide encontrar encuentra mostrar muestra empezar empieza comenzar comienza pedir pide hacer haz
+probar prueba elegir elige encender enciende jugar juega resolver resuelve sugerir sugiere transferir transfiere repetir repite seguir sigue
+conseguir consigue colgar cuelga calentar calienta invertir invierte tener ten decir di despertar despierta servir sirve`,
+		French: `mettre mets remettre remets transmettre transmets faire fais refaire refais prendre prends apprendre apprends écrire écris
+décrire décris inscrire inscris lire lis relire relis rendre rends vendre vends répondre réponds éteindre éteins remplir remplis choisir choisis
+convertir convertis réunir réunis dire dis ouvrir ouvre envoyer envoie renvoyer renvoie payer paie essayer essaie appeler appelle jeter jette
+acheter achète traduire traduis construire construis suivre suis`,
+		Italian: `fare fai rifare rifai dare dai tenere tieni mantenere mantieni togliere togli scegliere scegli raccogliere raccogli
+uscire esci aprire apri dire di' rimanere rimani`,
+		Portuguese: `fazer faz refazer refaz pôr põe pedir pede ver vê dizer diz trazer traz seguir segue conseguir consegue medir mede
+converter converte servir serve repetir repete corrigir corrige sugerir sugere transferir transfere inserir insere`,
+	} {
+		m[l] = map[string]string{}
+		words := strings.Fields(pairs)
+		for i := 0; i+1 < len(words); i += 2 {
+			m[l][words[i]] = words[i+1]
+		}
+	}
+	return m
+}()
+
+// imperative appends a phrase that begins with an infinitive as an order.
+func imperative(out []string, text string, irregular map[string]string) []string {
+	verb, rest, ok := strings.Cut(text, " ")
+	if order := irregular[verb]; ok && order != "" {
+		out = append(out, order+" "+rest)
 	}
 	return out
 }

@@ -100,7 +100,7 @@ func (ix *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 		clear(scores)
 		most = 0
 	}
-	brought := r.bringAlong(scores, most, &parsed)
+	brought := r.bringAlong(scores, most, &parsed, sc)
 	brought = r.raiseIntents(scores, most, sc, brought)
 	most = r.heedNames(&parsed, scores, most, sc)
 	most = r.shun(scores, most, sc)

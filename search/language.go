@@ -64,6 +64,7 @@ type langs uint32
 
 const (
 	inEnglish langs = 1
+	inGerman  langs = 1 << 3
 	inRussian langs = 1 << 16
 	inArabic  langs = 1 << 17
 	inTamil   langs = 1 << 18

@@ -71,9 +71,9 @@ const leading = 5
 // bringAlong raises tools that find what the best ones ask for, where the
 // query names something: to a share of what those score. It returns what it
 // has added by document, nil if nothing.
-func (r *ranker) bringAlong(scores []float32, most float32, q *query) map[int]float32 {
+func (r *ranker) bringAlong(scores []float32, most float32, q *query, sc *scratch) map[int]float32 {
 	weight := r.w(kProvider)
-	if weight == 0 || most == 0 || !q.namesSomething() {
+	if weight == 0 || most == 0 || !q.namesSomething(sc) {
 		return nil
 	}
 	var added map[int]float32
@@ -100,9 +100,11 @@ func (r *ranker) bringAlong(scores []float32, most float32, q *query) map[int]fl
 }
 
 // namesSomething reports whether the query has a name in it, or anything else
-// that a tool is to work on.
-func (q *query) namesSomething() bool {
+// that a tool is to work on. In German all nouns have capitals: there, those
+// that the lexicon knows are no names.
+func (q *query) namesSomething(sc *scratch) bool {
 	return slices.ContainsFunc(q.tokens, func(t token) bool {
-		return t.traits&quoted != 0 || t.traits&(capital|opening) == capital
+		name := t.traits&(capital|opening) == capital && !(q.langs&inGerman != 0 && sc.isMeant(t.word))
+		return t.traits&quoted != 0 || name
 	})
 }

@@ -288,11 +288,17 @@ func TestBringsAlong(t *testing.T) {
 func TestBringsAlongWhereaboutsOfPlaces(t *testing.T) {
 	asks := schema.Must(`{"type":"object","properties":{"latitude":{"type":"number"},"longitude":{"type":"number"}}}`)
 	ix := index(t, append(house(),
-		tool.Definition{Name: "sky.tides", Description: "High and low tide.", Input: asks},
+		tool.Definition{Name: "sky.tides", Description: "High and low tide.", Tags: []string{"Flut"}, Input: asks},
 		tool.Definition{Name: "atlas.geocode", Description: "Turn an address into numbers."},
 		tool.Definition{Name: "atlas.reverse_geocode", Description: "Turn numbers into an address.", Input: asks})...)
 	if got := names(find(t, ix, "when is the tide high in Cuxhaven")); len(got) < 2 || got[0] != "sky.tides" || got[1] != "atlas.geocode" || slices.Contains(got, "atlas.reverse_geocode") {
 		t.Errorf("got %v", got)
+	}
+	if got := names(find(t, ix, "Wann ist die Flut in Cuxhaven?")); !slices.Contains(got, "atlas.geocode") {
+		t.Errorf("in German: %v", got)
+	}
+	if got := names(find(t, ix, "Wann ist die Flut mit dem Wasser da?")); slices.Contains(got, "atlas.geocode") {
+		t.Errorf("nouns of German are no names, and yet %v", got)
 	}
 	if got := names(find(t, ix, "when is the tide high")); slices.Contains(got, "atlas.geocode") {
 		t.Errorf("nothing is named, and yet %v", got)
