@@ -396,12 +396,25 @@ var hints = func() [][]byte {
 	return out
 }()
 
+// hintsBy are the hints by their first letter, in either case.
+var hintsBy = func() (by [256][][]byte) {
+	for _, h := range hints {
+		by[h[0]] = append(by[h[0]], h)
+		if 'a' <= h[0] && h[0] <= 'z' {
+			by[h[0]-'a'+'A'] = append(by[h[0]-'a'+'A'], h)
+		}
+	}
+	return by
+}()
+
 // suspicious reports whether there may be something to take out: cheap, and
 // wrong only by saying yes too often.
 func suspicious(args []byte) bool {
-	for _, h := range hints {
-		if containsFold(args, h) {
-			return true
+	for i, c := range args {
+		for _, h := range hintsBy[c] {
+			if len(args)-i >= len(h) && args[i+1]|0x20 == h[1]|0x20 && bytes.EqualFold(args[i:i+len(h)], h) {
+				return true
+			}
 		}
 	}
 	return !isASCII(args) && otherKeys.Match(args)
@@ -414,24 +427,6 @@ func isASCII(s []byte) bool {
 		}
 	}
 	return true
-}
-
-// containsFold reports whether s contains the lower-case ASCII text low, in any case.
-func containsFold(s, low []byte) bool {
-	first := low[0]
-	upper := first
-	if 'a' <= first && first <= 'z' {
-		upper -= 'a' - 'A'
-	}
-	for i := 0; i+len(low) <= len(s); i++ {
-		if c := s[i]; c != first && c != upper {
-			continue
-		}
-		if bytes.EqualFold(s[i:i+len(low)], low) {
-			return true
-		}
-	}
-	return false
 }
 
 // knows reports whether there may be a learnt value in the arguments.
