@@ -98,6 +98,17 @@ func (u *Upstreams) Serving(name string) (server string, ok bool) {
 	return "", false
 }
 
+// Awaited reports whether calls wait for a server to be started.
+func (u *Upstreams) Awaited(server string) bool {
+	s, err := u.find(server, func(string) bool { return true })
+	if err != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls > 0 && s.link == nil
+}
+
 // named returns the server that the name of a tool begins with; nil: none.
 func (u *Upstreams) named(name string) *upstream {
 	for _, s := range u.servers {

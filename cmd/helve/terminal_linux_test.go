@@ -241,3 +241,26 @@ func TestTerminalShowsProgress(t *testing.T) {
 		t.Errorf("exit code %d, %d bytes:\n%.500q", code, len(shown), shown)
 	}
 }
+
+// A call that starts its server says so, if that takes long.
+func TestTerminalWaitsForServer(t *testing.T) {
+	late, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late.Close()
+	dir := folder(t, "app.yaml", serversApp(t, object{"late": child(t, "late="+late.Addr().String(), "strange")}))
+	args := []string{"tools", "call", "mcp.late.get_defs", `{"head":{}}`, "--app", "app.yaml"}
+	must(t, dir, args...) // which keeps what the server lists
+	if late, err = net.Listen("tcp", late.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	shown, code := atWatchedTerminal(t, dir, 100, "", nil, func(shown string) {
+		if strings.Contains(shown, "…") {
+			late.Close() // which lets it go on
+		}
+	}, args...)
+	if code != 0 || !strings.HasPrefix(shown, "Waiting for the MCP server late to start…\n") {
+		t.Errorf("exit code %d\n%s", code, shown)
+	}
+}

@@ -322,7 +322,9 @@ func (c *cli) call(ctx context.Context, name string, params json.RawMessage, yes
 			}
 		}
 	}
+	stop := c.tellStart(a, name)
 	res, err := a.Call(ctx, call)
+	stop()
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,36 @@ func (c *cli) awaitTool(ctx context.Context, a *app.App, name string) {
 	}
 }
 
+// tellStart says at a terminal that a call waits for its MCP server to start,
+// if it does, until stop is called.
+func (c *cli) tellStart(a *app.App, name string) (stop func()) {
+	server, of := a.MCPServers().Serving(name)
+	if !of || !isTerminal(c.err) {
+		return func() {}
+	}
+	done, told := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		tick := time.NewTicker(waitQuiet)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if a.MCPServers().Awaited(server) {
+				fmt.Fprintf(c.err, "Waiting for the MCP server %s to start…\n", clean(server))
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-told
+	}
+}
+
 // unanswered returns the servers that have neither answered nor failed.
 func unanswered(a *app.App) string {
 	var names []string
