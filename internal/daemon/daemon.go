@@ -182,6 +182,7 @@ func (d *Daemon) handler() http.Handler {
 	known.HandleFunc("GET /api/approvals", d.approvals)
 	known.HandleFunc("GET /api/approvals/{id}", d.approval)
 	known.HandleFunc("POST /api/approvals/{id}", d.approve)
+	known.HandleFunc("/", d.elsewhere)
 	guarded := d.gate.admit(known)
 	return mcpbridge.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guarded.ServeHTTP(&patient{ResponseWriter: w, conn: http.NewResponseController(w)}, r)
@@ -203,6 +204,11 @@ func (d *Daemon) health(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(answer)
+}
+
+// elsewhere says where MCP is to clients that look for it at another address.
+func (d *Daemon) elsewhere(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, "there is nothing at "+r.Method+" "+r.URL.Path+"; MCP clients are to be given the address "+d.URL()+"/mcp", http.StatusNotFound)
 }
 
 func (d *Daemon) index(w http.ResponseWriter, r *http.Request) {
