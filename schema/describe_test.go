@@ -148,6 +148,16 @@ func TestForPanicsOnWhatHasNoSchema(t *testing.T) {
 				P string `pattern:"(?=a)"`
 			}]()
 		},
+		"this tag is the description alone": func() {
+			schema.For[struct {
+				P string `jsonschema:"required,description=a path"`
+			}]()
+		},
+		`jsonschema:"description=a path"`: func() {
+			schema.For[struct {
+				P string `jsonschema:"description=a path"`
+			}]()
+		},
 		"minLength: -1 is not a count": func() {
 			schema.For[struct {
 				P string `minlen:"-1"`

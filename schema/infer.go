@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ import (
 // do not allow null. Tags:
 //
 //	json:"name,omitempty"   as encoding/json reads it
-//	jsonschema:"…"          the description
+//	jsonschema:"…"          the description, and nothing else
 //	role:"path.read"        the argument's role
 //	enum:"a,b,c"            the values allowed; of the elements, for a slice
 //	default:"10"            JSON
@@ -267,11 +268,18 @@ func jsonName(f reflect.StructField) (name string, optional bool) {
 	return name, optional || f.Type.Kind() == reflect.Pointer
 }
 
+// otherTag is how the tag of a description begins for other libraries, which
+// write all of a schema there.
+var otherTag = regexp.MustCompile(`^(required($|,)|[a-z][A-Za-z]*=)`)
+
 // tags gives the members that the tags of f add to its schema.
 func (in *inferrer) tags(f reflect.StructField) ([]string, error) {
 	var out []string
 	add := func(key, text string) { out = append(out, `"`+key+`":`+text) }
 	if d, ok := f.Tag.Lookup("jsonschema"); ok {
+		if otherTag.MatchString(d) {
+			return nil, fmt.Errorf("jsonschema:%q: this tag is the description alone; enum, default, min, max and pattern have tags of their own, and what has no omitempty is required", d)
+		}
 		add("description", string(quote(d)))
 	}
 	kind := base(f.Type).Kind()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"reflect"
 	"strings"
 	"time"
 
@@ -314,8 +315,9 @@ func orElse(s, other string) string {
 // Out may be string (free text), *Result (returned as it is), or any type that
 // encodes as JSON, which becomes the structured result.
 //
-// It panics if a schema cannot be inferred or if a given input schema is open
-// to unknown properties, which are errors of the programmer.
+// It panics if a schema cannot be inferred, if In is no struct and def has no
+// input schema, or if that is open to unknown properties: these are errors of
+// the programmer.
 func New[In, Out any](def Definition, fn func(context.Context, In) (Out, error)) *Tool {
 	return NewFor(def, func(ctx context.Context, _ *Call, in In) (Out, error) { return fn(ctx, in) })
 }
@@ -325,6 +327,9 @@ func NewFor[In, Out any](def Definition, fn func(context.Context, *Call, In) (Ou
 	switch {
 	case def.Input == nil:
 		def.Input = schema.For[In]()
+		if !def.Input.Closed() {
+			panic(fmt.Sprintf("tool %s: the input is a %v: it must be a struct, whose fields are the arguments", def.Name, reflect.TypeFor[In]()))
+		}
 	case !def.Input.Closed():
 		// encoding/json matches keys by case-folding: an open schema would let
 		// a property reach fn that no guard has judged.

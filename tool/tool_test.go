@@ -139,6 +139,25 @@ func TestOpenSchemaPanics(t *testing.T) {
 	nop("x.y", func(d *tool.Definition) { d.Input = schema.Must(`{"type":"object"}`) })
 }
 
+// What is no struct has no arguments by name.
+func TestInputsAreStructs(t *testing.T) {
+	def := tool.Definition{Name: "x.y", Description: "X."}
+	for want, make := range map[string]func(){
+		"the input is a string":         func() { tool.New(def, func(context.Context, string) (string, error) { return "", nil }) },
+		"the input is a []string":       func() { tool.New(def, func(context.Context, []string) (string, error) { return "", nil }) },
+		"the input is a map[string]int": func() { tool.New(def, func(context.Context, map[string]int) (string, error) { return "", nil }) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, want+": it must be a struct") {
+					t.Errorf("panic %s, want %s", got, want)
+				}
+			}()
+			make()
+		}()
+	}
+}
+
 func TestStructured(t *testing.T) {
 	type out struct {
 		Sum int `json:"sum"`
