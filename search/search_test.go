@@ -203,9 +203,11 @@ func TestRuledOut(t *testing.T) {
 		"给她发消息，不用电子邮件":                                   "phone.send_sms chat.send_message",
 		"メールではなくチャットでメッセージを送って":                          "chat.send_message",
 		"이메일 말고 채팅으로 메시지 보내줘":                            "chat.send_message",
-		"send an email":                  "post.send_email",
-		"do not forget to send an email": "post.send_email",
-		"no e-mail has come, send one":   "post.send_email",
+		"send an email": "post.send_email",
+		"set it in the font called Sans email it to her":    "post.send_email", // no French
+		"add a note on the meeting without writing minutes": "notes.add_note",  // to write is what is wanted
+		"do not forget to send an email":                    "post.send_email",
+		"no e-mail has come, send one":                      "post.send_email",
 	} {
 		got := names(find(t, ix, q))
 		if len(got) == 0 || !slices.Contains(strings.Fields(want), got[0]) {

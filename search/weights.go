@@ -174,7 +174,7 @@ var others = map[knob]Knob{
 	kQuestion:      {"question", "what a tool loses that changes something, where the query is a question and names nothing to be done, as a share of its score", .2, false},
 	kNamed:         {"named", "what a tool loses if the query had nothing of its name, as a share of its score; less by the share that it has", .3, false},
 	kRuledOut:      {"word.without", "a word that the query rules out, as e-mail in \"without e-mail\"; set by judgement", .1, false},
-	kShunned:       {"without", "what a tool loses that is named after such a word, as a share of its score; set by judgement", .4, false},
+	kShunned:       {"without", "what a tool loses that is named after such a word, as a share of its score; set by judgement", .6, false},
 	kShareFloor:    {"floor.share", "nothing is returned if the best tool explains no more than this share of the query", .05, false},
 	kScoreFloor:    {"floor.score", "and if what it explains weighs no more than this: a word in every fifth tool weighs 1.6, one in every hundredth 4.6, half of it counting where it stands in a description once", 1.5, false},
 	kFloor:         {"floor", "the share of the best score below which nothing is returned", .05, false},

@@ -2,29 +2,33 @@ package search
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/helve-ai/helve/letters"
+	"github.com/helve-ai/helve/lexicon"
 )
 
 // A request may say what it does not want: "tell Ann, without e-mail", "in my
 // notes, not the calendar". Words for that speak for the wrong tools; so they
 // count little, and tools that are named after them lose a share of their score.
 
-// withouts come before what is ruled out.
-const withouts = `without|instead of|rather than|other than|except|except for|excluding|apart from
-|sans|au lieu de|plutôt que|sauf|excepté|hormis
-|ohne|statt|anstatt|anstelle von|außer|ausser
-|sin|en vez de|en lugar de|excepto|salvo
-|senza|invece di|invece che|invece del|invece della|al posto di|tranne|eccetto
-|sem|em vez de|em lugar de|exceto|menos
-|zonder|in plaats van|behalve
-|bez|zamiast|oprócz|poza
-|без|вместо|кроме
-|بدون|بدلا من|باستثناء
-|tanpa|kecuali|alih-alih
-|uden|i stedet for|undtagen`
+// withouts come before what is ruled out, by language.
+var withouts = map[string]string{
+	"en": "without|instead of|rather than|other than|except|except for|excluding|apart from",
+	"fr": "sans|au lieu de|plutôt que|sauf|excepté|hormis",
+	"de": "ohne|statt|anstatt|anstelle von|außer|ausser",
+	"es": "sin|en vez de|en lugar de|excepto",
+	"it": "senza|invece di|invece che|invece del|invece della|al posto di|tranne|eccetto",
+	"pt": "sem|em vez de|em lugar de|exceto",
+	"nl": "zonder|in plaats van|behalve",
+	"pl": "bez|zamiast|oprócz",
+	"ru": "без|вместо|кроме",
+	"ar": "بدون|بدلا من|باستثناء",
+	"id": "tanpa|kecuali|alih-alih",
+	"da": "uden|i stedet for|undtagen",
+}
 
 // notThese come before what is ruled out as well, where what is wanted stands
 // before a comma, or one of those but words.
@@ -47,17 +51,28 @@ const (
 	ruledSpan = 15 // bytes after such words in which the word begins, where there are no spaces
 )
 
-// ruledPhrases holds the words of withouts by their first, folded.
-var ruledPhrases = sync.OnceValue(func() map[string][][]string {
-	m := map[string][][]string{}
+// A ruling is one of withouts.
+type ruling struct {
+	words []string // folded
+	langs langs
+}
+
+// rulings holds withouts by their first words.
+var rulings = sync.OnceValue(func() map[string][]ruling {
+	m := map[string][]ruling{}
 	var s splitter
-	for p := range strings.SplitSeq(strings.ReplaceAll(withouts, "\n", ""), "|") {
-		s.split(letters.Compose(p))
-		var words []string
-		for _, w := range s.words {
-			words = append(words, string(s.plain(w)))
+	for i, l := range languages {
+		if withouts[l.code] == "" {
+			continue
 		}
-		m[words[0]] = append(m[words[0]], words)
+		for p := range strings.SplitSeq(withouts[l.code], "|") {
+			s.split(letters.Compose(p))
+			var words []string
+			for _, w := range s.words {
+				words = append(words, string(s.plain(w)))
+			}
+			m[words[0]] = append(m[words[0]], ruling{words, 1 << i})
+		}
 	}
 	return m
 })
@@ -83,11 +98,11 @@ var (
 // its text, and lets the words and what they mean count less.
 func (r *ranker) ruleOut(sc *scratch) {
 	sc.ruled = sc.ruled[:0]
-	unspaced := false
+	unspaced, winners := false, sc.ballot.winners()
 	for i, w := range sc.split.words {
 		if w.script.Unspaced() {
 			unspaced = true
-		} else if n := sc.withoutAt(i); n > 0 {
+		} else if n := sc.withoutAt(i, winners); n > 0 {
 			r.ruleAfter(i+n, sc)
 		} else if i > 0 && notBefore()[string(sc.plainAt(i))] {
 			sc.ruleWord(i - 1)
@@ -116,16 +131,16 @@ func (sc *scratch) plainAt(i int) []byte { return sc.split.plain(sc.split.words[
 
 // withoutAt returns how many words from i on say that what comes next is ruled
 // out; zero: they do not.
-func (sc *scratch) withoutAt(i int) int {
+func (sc *scratch) withoutAt(i int, winners langs) int {
 	words := sc.split.words
 	first := sc.plainAt(i)
 	longest := 0
-	for _, p := range ruledPhrases()[string(first)] {
+	for _, p := range rulings()[string(first)] {
 		n := 1
-		for n < len(p) && i+n < len(words) && string(sc.plainAt(i+n)) == p[n] {
+		for n < len(p.words) && i+n < len(words) && string(sc.plainAt(i+n)) == p.words[n] {
 			n++
 		}
-		if n == len(p) {
+		if n == len(p.words) && (words[i].script != latin || winners&p.langs != 0) {
 			longest = max(longest, n)
 		}
 	}
@@ -210,7 +225,7 @@ func (r *ranker) shun(scores []float32, most float32, sc *scratch) float32 {
 	}
 	sc.masks = zeroed(sc.masks, r.snap.docs)
 	for _, m := range sc.matches {
-		if sc.isRuledOut(uint32(m.From)) {
+		if sc.isRuledOut(uint32(m.From)) && r.snap.engine.lex.Kind(m.Concept) != lexicon.Action && !sc.isWanted(m.Concept) {
 			r.addNamed(conceptTerm(sc.keep(nil), m.Concept), sc)
 		}
 	}
@@ -222,6 +237,11 @@ func (r *ranker) shun(scores []float32, most float32, sc *scratch) float32 {
 		sc.named[doc] = 1 - (1-sc.named[doc])*(1-loss)
 	}
 	return r.most(scores)
+}
+
+// isWanted reports whether a word stands for the concept that is not ruled out.
+func (sc *scratch) isWanted(c lexicon.ID) bool {
+	return slices.ContainsFunc(sc.matches, func(m lexicon.Match) bool { return m.Concept == c && !sc.isRuledOut(uint32(m.From)) })
 }
 
 // isNamedAfterRuled reports whether a word that the query rules out stands in a name, the module's included.
