@@ -58,6 +58,9 @@ func readGlimmer(e *env) verdict {
 		e.n, e.closers, e.framed = e.pos, append(glimmerEnds[:len(glimmerEnds):len(glimmerEnds)], "<|start|>"), true
 		return took
 	}
+	if to == "assistant" && e.m.called {
+		return e.invented(e.pos)
+	}
 	body := e.skip(e.pos)
 	yes, wait := e.at(body, atemOpen)
 	if wait || body == len(e.s) && !e.eof {

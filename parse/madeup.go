@@ -48,7 +48,12 @@ func madeUp(e *env) verdict {
 	if !e.m.called {
 		return not
 	}
-	e.n = len(e.opener.tag)
+	return e.invented(len(e.opener.tag))
+}
+
+// invented ends the message with a result that begins with what was read.
+func (e *env) invented(n int) verdict {
+	e.n = n
 	e.m.over = true
 	e.note("the message went on with a result that no tool gave: it was left out, with all that followed; stop after calls")
 	return took

@@ -14,7 +14,7 @@ func TestMadeUpResults(t *testing.T) {
 	call := tool.Call{ID: "0", Name: "get_weather", Args: []byte(`{"city": "Paris"}`)}
 	next := tool.Call{ID: "1", Name: "now", Args: []byte(`{}`)}
 	for _, f := range Formats() {
-		if f == Glimmer || f == Harmony { // their results are messages, which are taken out one by one
+		if f == Harmony { // what it says in another's name is taken out message by message
 			continue
 		}
 		result := f.Result(call, "18 degrees")

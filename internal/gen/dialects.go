@@ -28,7 +28,7 @@ What holds for every format:
 - **Arguments without types** (elements of XML) are typed by the tool's schema, and are strings where it says nothing.
 - **Values may show calls**: what is opened and closed within a value, in the words of the format, belongs to the value.
 - **Repairs are noted**: trailing commas, single quotes, Python's constants, raw line breaks in strings, missing closers, arguments as a string of JSON. What was cut off within the arguments is never called; it stays text, with a note.
-- **Results that the model makes up** after its calls end the message: neither they nor what follows count, with a note. Providers are asked to end answers there (not Ollama, where that would take the place of the model's own stops). Messages that Harmony and Glimmer write in another's name are taken out by themselves.
+- **Results that the model makes up** after its calls end the message: neither they nor what follows count, with a note. Providers are asked to end answers there (not Ollama, where that would take the place of the model's own stops). Messages that Harmony writes in another's name are taken out by themselves.
 - **JSON and Python lists without any tag** count, in ` + "`auto`" + `, only on lines of their own, and only as calls of offered tools with nothing else in them.
 
 Which format a model writes follows from its name (` + "`helve parse --model NAME`" + `).
