@@ -26,7 +26,10 @@ func TestServersThatLackSomething(t *testing.T) {
 	write(t, dir+"/app.yaml", app("known", "known"))
 
 	first := serve(t, dir, "--app", "app.yaml")
-	eventually(t, func() bool { return first.states(t, dir)["secret"] == "started" })
+	eventually(t, func() bool {
+		is := first.states(t, dir)
+		return is["fine"] == "started" && is["secret"] == "started" && is["variable"] == "started"
+	})
 	first.stop(t)
 
 	write(t, dir+"/app.yaml", app("{{secret.HELVE_TEST_LATER}}", "${HELVE_TEST_NO_SUCH_VARIABLE}"))

@@ -66,6 +66,7 @@ func tellingTools(s *mcp.Server) {
 		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: long, Progress: 1}); err != nil {
 			return nil, err
 		}
+		//lint:ignore SA1019 servers of the older revisions log so
 		for level, data := range map[mcp.LoggingLevel]any{"alert": long, "error": []any{map[string]any{noise: []any{noise}, "long": long}}, "\x1b[2J": noise} {
 			//lint:ignore SA1019 servers of the older revisions log so
 			if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Logger: noise + strings.Repeat("l", 1<<20), Data: data}); err != nil {
