@@ -7,6 +7,7 @@ import (
 
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/pipeline"
+	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -40,8 +41,9 @@ func TestReadsInOtherDomains(t *testing.T) {
 			var reg tool.Registry
 			answer, n := r.page, 0
 			for _, name := range []string{"mcp.z.page", c.name} {
-				def := tool.Definition{Name: name, Description: "x", Effect: tool.Reads, Needs: tool.NeedsNetwork}
-				if err := reg.Add(tool.New(def, func(context.Context, map[string]any) (string, error) { return answer, nil })); err != nil {
+				def := tool.Definition{Name: name, Description: "x", Effect: tool.Reads, Needs: tool.NeedsNetwork, Input: schema.Must(`{"type":"object"}`)}
+				show := func(context.Context, *tool.Call) (*tool.Result, error) { return tool.Text(answer), nil }
+				if err := reg.Add(&tool.Tool{Definition: def, Handle: show}); err != nil {
 					t.Fatal(err)
 				}
 			}

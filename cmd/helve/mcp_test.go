@@ -63,7 +63,7 @@ func TestServeOverHTTP(t *testing.T) {
 	if reflect.DeepEqual(full["filesystem__read"], compact["filesystem__read"]) || !strings.Contains(string(full["filesystem__read"]), `"path"`) {
 		t.Errorf("filesystem.read in full: %s, compact: %s", full["filesystem__read"], compact["filesystem__read"])
 	}
-	for path, want := range map[string]int{"/mcp/nonsense": 404, "/mcp/apps/other": 404, "/nonsense": 404, "/": 404, "/sse": 404} {
+	for path, want := range map[string]int{"/mcp/nonsense": 404, "/mcp/apps/other": 404, "/nonsense": 404, "/": 405, "/sse": 404} {
 		status, body, _ := post(t, d.URL+path, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		if status != want || !strings.HasPrefix(path, "/mcp/") && !strings.Contains(body, d.URL+"/mcp") {
 			t.Errorf("%s: %d %s", path, status, body)

@@ -182,7 +182,7 @@ func (d *Daemon) handler() http.Handler {
 	known.HandleFunc("GET /api/approvals", d.approvals)
 	known.HandleFunc("GET /api/approvals/{id}", d.approval)
 	known.HandleFunc("POST /api/approvals/{id}", d.approve)
-	known.HandleFunc("/", d.elsewhere)
+	known.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { d.elsewhere(w, r, known) })
 	guarded := d.gate.admit(known)
 	return mcpbridge.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guarded.ServeHTTP(&patient{ResponseWriter: w, conn: http.NewResponseController(w)}, r)
@@ -206,9 +206,19 @@ func (d *Daemon) health(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(answer)
 }
 
-// elsewhere says where MCP is to clients that look for it at another address.
-func (d *Daemon) elsewhere(w http.ResponseWriter, r *http.Request) {
-	http.Error(w, "there is nothing at "+r.Method+" "+r.URL.Path+"; MCP clients are to be given the address "+d.URL()+"/mcp", http.StatusNotFound)
+// elsewhere says where MCP is to clients that look for it at another address,
+// or by a method that is not among the known ones of an address.
+func (d *Daemon) elsewhere(w http.ResponseWriter, r *http.Request, known *http.ServeMux) {
+	status := http.StatusNotFound
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := *r
+		other.Method = method
+		if _, pattern := known.Handler(&other); pattern != "/" {
+			status = http.StatusMethodNotAllowed
+			w.Header().Add("Allow", method)
+		}
+	}
+	http.Error(w, "there is nothing at "+r.Method+" "+r.URL.Path+"; MCP clients are to be given the address "+d.URL()+"/mcp", status)
 }
 
 func (d *Daemon) index(w http.ResponseWriter, r *http.Request) {
