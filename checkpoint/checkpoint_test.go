@@ -335,6 +335,22 @@ func TestFolderThatOthersUse(t *testing.T) {
 	}
 }
 
+// Calls that are made at one time, and both make a folder, can be taken back
+// one by one and together.
+func TestFolderMadeTogether(t *testing.T) {
+	for since, want := range map[int64][]string{1: {"."}, 2: {".", "new", "new/a"}} {
+		b := newBench(t, new(mem.Store), checkpoint.Limits{})
+		b.do(t, func() {
+			b.do(t, func() { b.write(t, "new/b", "b") }, file("new/b"))
+			b.write(t, "new/a", "a")
+		}, file("new/a"))
+		b.restore(t, checkpoint.Selection{ID: since, Since: true})
+		if got := slices.Sorted(maps.Keys(tree(t, b.dir))); !slices.Equal(got, want) {
+			t.Errorf("since %d: left %v", since, got)
+		}
+	}
+}
+
 func TestFilters(t *testing.T) {
 	b := newBench(t, new(mem.Store), checkpoint.Limits{})
 	for i := range 3 {
