@@ -62,14 +62,14 @@ func tellingTools(s *mcp.Server) {
 	})
 	s.AddTool(&mcp.Tool{Name: "get_noise", InputSchema: json.RawMessage(anything)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		noise := "\x1b]0;owned\x07\x1b[31mred\u202e ghp_\x00" + strings.TrimPrefix(shapedSecret, "ghp_") + " "
-		long := noise + strings.Repeat("long ", 1<<20)
+		long := noise + strings.Repeat("long ", 1<<14)
 		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: long, Progress: 1}); err != nil {
 			return nil, err
 		}
 		//lint:ignore SA1019 servers of the older revisions log so
 		for level, data := range map[mcp.LoggingLevel]any{"alert": long, "error": []any{map[string]any{noise: []any{noise}, "long": long}}, "\x1b[2J": noise} {
 			//lint:ignore SA1019 servers of the older revisions log so
-			if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Logger: noise + strings.Repeat("l", 1<<20), Data: data}); err != nil {
+			if err := r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: level, Logger: noise + strings.Repeat("l", 1<<14), Data: data}); err != nil {
 				return nil, err
 			}
 		}
@@ -125,7 +125,7 @@ func TestSecretsInAllThatServersSend(t *testing.T) {
 				t.Errorf("%s of %d bytes: %.300s", m.Method, len(lines.Text()), lines.Text())
 			}
 			if m.Method != "" {
-				seen[m.Method] = strings.Contains(lines.Text(), "[redacted]")
+				seen[m.Method] = seen[m.Method] || strings.Contains(lines.Text(), "[redacted]")
 				if m.Method == "notifications/message" && strings.Contains(lines.Text(), "long long") {
 					noises++
 				}
