@@ -21,7 +21,7 @@ var floors = map[string]int{
 	"embed/matrix": 0, "embed/tensors": 0, "embed/tokenizer": 0, "embed/embedtest": 0, "embed/encoder": 1, "embed": 2, "embed/hub": 3,
 	"telemetry/otlp": 0, "telemetry": 3,
 	"tool": 1, "credentials": 1, "internal/oauthtest": 1, "store": 1, "root": 1, "textedit": 1, "lexicon": 1,
-	"llm": 2, "agent": 4, "pipeline": 2, "search": 2, "command": 2, "egress": 2, "audit": 2, "clientconf": 2, "parse": 2, "checkpoint": 2, "sandbox": 2, "approval": 2,
+	"llm": 2, "agent": 4, "pipeline": 2, "search": 2, "command": 2, "egress": 2, "audit": 2, "clientconf": 2, "parse": 2, "checkpoint": 2, "sandbox": 2, "approval": 2, "skill": 2,
 	"files": 3, "task": 3,
 	"guard": 3, "module": 3, "inject": 3, "internal/tokens": 3, "llm/wire": 3, "llm/*": 4, "llm/provider": 5, "tool/*": 3, "store/*": 3, "search/*": 3,
 	"mcpbridge": 4, "modules/*": 4,

@@ -267,10 +267,7 @@ func (a *App) offered(from tool.Origin) *parse.Tools {
 // that were used shown from now on.
 func (a *App) CallAll(ctx context.Context, calls []*tool.Call) ([]*tool.Result, error) {
 	for _, c := range calls {
-		if _, known := a.reg.Set().Lookup(c.Name); !known {
-			a.WaitUpstreams(ctx)
-			break
-		}
+		a.awaitTool(ctx, c.Name)
 	}
 	if len(calls) > 0 {
 		defer a.opts.Sessions.Reply(calls[0].From)()

@@ -26,6 +26,7 @@ import (
 	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/search/habits"
+	"github.com/helve-ai/helve/skill"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/tool"
@@ -128,6 +129,7 @@ type App struct {
 	spent    spending
 	handed   handovers
 	loaded   loadedSkills
+	served   []*skill.Folder // that clients may read
 	active   activations
 	failures []Failure
 	closers  []func() error
@@ -173,7 +175,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		a.share()
 		own = nil
 	}
-	for _, step := range append(own, a.prepareCalled, a.openSearch, a.openHabits, a.primeIndex, a.openPipeline, a.openModules, a.openUpstreams) {
+	for _, step := range append(own, a.prepareCalled, a.openServed, a.openSearch, a.openHabits, a.primeIndex, a.openPipeline, a.openModules, a.openUpstreams) {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -270,7 +272,7 @@ func (a *App) openPipeline(context.Context) error {
 	if err != nil {
 		return err
 	}
-	policies, tainted := []guard.Policy{rules.Judge}, a.quietly("taint")
+	policies, tainted := []guard.Policy{rules.Judge, a.judgeOnSkill}, a.quietly("taint")
 	if up := a.opts.above; up != nil { // what its caller met may have led to what it does
 		policies, tainted = append(policies, up.judge), up.app.quietly("taint")
 	}
@@ -294,18 +296,20 @@ func (a *App) openPipeline(context.Context) error {
 
 // host returns what the named module may touch.
 func (a *App) host(name string) *module.Host {
-	return &module.Host{
+	h := &module.Host{
 		Log: a.log.With("module", name), Root: a.Root, Sandbox: a.Sandbox, App: a.Config.App.ID, Now: time.Now,
 		HTTP:  egress.Client(egress.Policy{AllowHosts: a.Config.Security.AllowHosts}),
 		Store: store.Sub(a.moduleStore(), name), Checkpoints: a.Checkpoints,
 		Secret:  a.opts.Secret,
 		Publish: func(tools ...*tool.Tool) error { return a.publish(name, tools...) },
-		Call:    a.Call, Explain: a.Explain, Tools: a.reg.Set, Visible: a.Visible, Search: a.Search, Suspect: a.taint.Suspicion,
+		Call:    a.Call, Explain: a.Explain, Tools: a.reg.Set, Visible: a.Visible, Search: a.Search, Unanswered: a.Unanswered, Suspect: a.taint.Suspicion,
 		Around: a.around, Ask: a.ask, Delegates: a.delegates, Delegate: a.delegate,
 		Successors: a.successors, Switch: a.switchAgent,
 		Apps: a.callable(), CallApp: a.callApp,
-		Skills: a.Config.skills, UseSkill: a.useSkill, Capabilities: a.capabilities, Granted: a.granted,
+		Skills: a.Config.skills, UseSkill: a.useSkill, Capabilities: a.capabilities, Granted: a.granted, Served: a.served,
 	}
+	a.lendSkills(h)
+	return h
 }
 
 // moduleStore returns the store of the modules. An app that is only looked at
@@ -467,13 +471,13 @@ func (a *App) Call(ctx context.Context, c *tool.Call) (*tool.Result, error) {
 	if a.opts.Inspect {
 		return tool.Fail(tool.Errorf(tool.CodePermission, "the app was opened to be looked at; nothing is run")), nil
 	}
-	a.WaitTool(ctx, c.Name)
+	a.awaitTool(ctx, c.Name)
 	return a.exec.Do(ctx, c)
 }
 
 // Explain says what would become of a call, without running it.
 func (a *App) Explain(ctx context.Context, c *tool.Call) pipeline.Explanation {
-	a.WaitTool(ctx, c.Name)
+	a.awaitTool(ctx, c.Name)
 	return a.exec.Explain(ctx, c)
 }
 
@@ -512,9 +516,9 @@ func (a *App) may(from tool.Origin, t *tool.Tool) bool {
 }
 
 // Search finds tools. While upstream servers are still being listed it waits
-// for them a while.
+// for them a while; Unanswered tells for which in vain.
 func (a *App) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	a.WaitUpstreams(ctx)
+	a.ups.WaitAwhile(ctx)
 	return a.learningSearch(ctx, q)
 }
 
@@ -527,8 +531,14 @@ func (a *App) suggest(ctx context.Context, from tool.Origin, name string) []stri
 	return a.finder().Suggest(name, 5, func(t *tool.Tool) bool { return a.Visible(from, t) })
 }
 
-// UpstreamPatience is how long a caller waits for upstream servers that are
-// still being listed.
+// Unanswered returns those upstream servers of which a caller may know that
+// have not said yet which tools they have.
+func (a *App) Unanswered(from tool.Origin) []string {
+	return a.ups.Unanswered(func(server string) bool { return mcpbridge.Shown(a.Visible, from, server) })
+}
+
+// UpstreamPatience is how long who can do nothing without them waits for
+// upstream servers that are still being listed.
 const UpstreamPatience = 15 * time.Second
 
 // WaitUpstreams waits until every upstream server has answered or failed
@@ -551,6 +561,19 @@ func (a *App) WaitTool(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, UpstreamPatience)
 	defer cancel()
 	a.ups.WaitFor(ctx, name)
+}
+
+// awaitTool waits as WaitTool does for a name that says whose tool it is, and
+// for others no longer than lists do: most of them are nobody's.
+func (a *App) awaitTool(ctx context.Context, name string) {
+	if _, known := a.reg.Set().Lookup(name); known {
+		return
+	}
+	if _, of := a.ups.Serving(name); of {
+		a.WaitTool(ctx, name)
+	} else {
+		a.ups.WaitAwhile(ctx)
+	}
 }
 
 // MCPServers returns the upstream servers.
@@ -610,7 +633,7 @@ type viewKey struct {
 // the one that is decided by size.
 func (a *App) View(from tool.Origin, mode inject.Mode) inject.View {
 	if mode != inject.Discovery {
-		a.WaitUpstreams(context.Background())
+		a.ups.WaitAwhile(context.Background())
 	}
 	return a.present(viewKey{mode: mode, kind: from.Kind, agent: from.Agent, profile: from.Profile}, a.presentation(from, mode))
 }

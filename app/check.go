@@ -94,7 +94,7 @@ func (l *loader) checkGroup(n *node, path string) {
 	}
 	if name, change := strings.CutPrefix(n.text, "+"); change || strings.HasPrefix(n.text, "-") {
 		name = strings.TrimPrefix(name, "-")
-		if !l.catalogue.matches(name) {
+		if !l.catalogue.covered(name) {
 			l.fail(n.at, path, fmt.Sprintf("no tool is named %q", name), nearest(name, l.catalogue.toolNames()))
 		}
 		return
@@ -471,8 +471,11 @@ func (l *loader) checkPattern(n *node, path string) {
 	}
 	if !l.catalogue.matches(r.Pattern) {
 		suggestion := nearest(cmp.Or(l.catalogue.byAlias(r.Pattern), r.Pattern), l.catalogue.toolNames())
-		if len(l.catalogue.resolve(r.Pattern)) > 0 {
+		switch dotted := strings.ReplaceAll(r.Pattern, "__", "."); { // as clients are told it
+		case len(l.catalogue.resolve(r.Pattern)) > 0:
 			suggestion = fmt.Sprintf("did you mean %q?", r.Pattern+".*")
+		case dotted != r.Pattern && l.catalogue.matches(dotted):
+			suggestion = fmt.Sprintf("did you mean %q?", dotted)
 		}
 		l.fail(n.at, path, fmt.Sprintf("no tool matches %q", r.Pattern), suggestion)
 		return

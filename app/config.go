@@ -28,6 +28,7 @@ type Config struct {
 	called  map[string]callee // the apps that it may call
 	unset   Problems          // see Unset
 	unread  Problems          // see Unread
+	known   *catalogue        // what names may name; nil: that is not known
 }
 
 // Unset returns the variables of the environment that are not set and to which
@@ -131,7 +132,7 @@ type Agent struct {
 	DelegateTo   []string        `json:"delegate_to,omitempty" jsonschema:"ids of the agents to whom it may delegate"`
 	Capabilities []string        `json:"capabilities,omitempty" jsonschema:"skills that are loaded from the start"`
 	Modules      []ModuleUse     `json:"modules,omitempty" jsonschema:"the modules, or {module: [actions]}, that it may use; all if left out"`
-	Profile      []string        `json:"profile,omitempty" jsonschema:"the groups of tools that it may use (read, vault, edit, web, agent, mcp, skill), +tool and -tool; all if left out"`
+	Profile      []string        `json:"profile,omitempty" jsonschema:"the groups of tools that it may use (read, vault, edit, web, agent, mcp, skill), +name and -name of tools, modules or servers (mcp.SERVER), or patterns; all if left out"`
 	Pool         *Pool           `json:"pool,omitempty" jsonschema:"how many of its specialists work at once"`
 	Hooks        json.RawMessage `json:"hooks,omitempty" form:"Hooks" jsonschema:"what happens on events, as the app"`
 }
@@ -247,7 +248,10 @@ type MCPServer struct {
 	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
 	Timeout     int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
 	Asks        string              `json:"asks,omitempty" enum:"all,elicitation,sampling,none" default:"\"all\"" jsonschema:"what it may ask the clients that call it: their users (elicitation), their models (sampling)"`
+	Skills      bool                `json:"skills,omitempty" jsonschema:"agents may load the skills of the server: instructions that it wrote"`
 	Roots       string              `json:"roots,omitempty" enum:"workspace,client,none" jsonschema:"the folders that it is told to work in, which many servers take in place of those in their arguments: the root, those of the calling client, or none; none if left out"`
+	Sessions    bool                `json:"sessions,omitempty" jsonschema:"speak to it in a session, as clients before revision 2026-07-28 do, though it knows that one: for servers some of whose tools ask by requests, which that revision does not have"`
+	Only        []string            `json:"only,omitempty" jsonschema:"the tools that it has here, by its own names for them; all if left out"`
 	Overrides   map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`
 	Middleware  json.RawMessage     `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls of its tools: name, {name: settings}, or {name, config, enabled}"`
 }
@@ -319,6 +323,7 @@ type Security struct {
 type Dev struct {
 	Skills       json.RawMessage   `json:"skills,omitempty" form:"Skills" jsonschema:"folders of instructions: {command, description, path}"`
 	SkillFolders []string          `json:"skill_folders,omitempty" jsonschema:"folders in which every folder with a SKILL.md is a skill, relative to this file"`
+	ServeSkills  []string          `json:"serve_skills,omitempty" jsonschema:"skills that MCP clients may read, with all files of their folders, by name; * for all; none if left out"`
 	Variables    map[string]string `json:"variables,omitempty" jsonschema:"for templates: {{name}}"`
 	Include      []string          `json:"include,omitempty" jsonschema:"further files of this app, relative to this one: lists append, maps merge"`
 }

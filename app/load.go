@@ -68,6 +68,14 @@ func Default() *Config {
 	return c
 }
 
+// DefaultOf is Default, for an app of these modules: profiles that name none of
+// their tools are refused.
+func DefaultOf(modules []*module.Module) *Config {
+	c := Default()
+	c.known = newCatalogue(modules, &node{})
+	return c
+}
+
 // A loader reads one app.
 type loader struct {
 	file     string
@@ -134,6 +142,7 @@ func (l *loader) load(data []byte) *Config {
 		l.fail(root.at, "", "cannot be decoded: "+err.Error(), "")
 		return nil
 	}
+	c.known = l.catalogue
 	return c
 }
 

@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/tool"
 )
@@ -36,6 +38,9 @@ func newCatalogue(modules []*module.Module, root *node) *catalogue {
 			c.tools[m.Name] = tools
 		}
 	}
+	if c.tools["mcp"] == nil {
+		c.tools["mcp"] = toolsOfMCP()
+	}
 	slices.Sort(c.modules)
 	c.modules = slices.Compact(c.modules)
 	for _, f := range root.get("tools", "mcp_servers").members() {
@@ -43,6 +48,17 @@ func newCatalogue(modules []*module.Module, root *node) *catalogue {
 	}
 	return c
 }
+
+// toolsOfMCP returns the tools that the module mcp has of its own.
+var toolsOfMCP = sync.OnceValue(func() []*tool.Tool {
+	ups := mcpbridge.OpenUpstreams(context.Background(), nil, mcpbridge.UpstreamOptions{})
+	defer ups.Close()
+	tools, err := describe(ups.Module(), nil)
+	if err != nil {
+		panic(err) // of no servers: nothing is opened that could fail
+	}
+	return tools
+})
 
 // describe opens a module with a configuration, to be looked at only, and
 // returns its tools. A module that fails in this is an error.
@@ -151,8 +167,7 @@ func matchName(pattern, s string) bool {
 func (c *catalogue) matches(pattern string) bool {
 	if rest, ok := strings.CutPrefix(pattern, "mcp."); ok {
 		server, _, ofServer := strings.Cut(rest, ".")
-		_, known := c.tools["mcp"]
-		if strings.Contains(server, "*") || ofServer && slices.Contains(c.servers, server) || !ofServer && !known {
+		if strings.Contains(server, "*") || ofServer && slices.Contains(c.servers, server) {
 			return true
 		}
 	}

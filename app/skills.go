@@ -21,12 +21,10 @@ import (
 
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/module"
+	"github.com/helve-ai/helve/skill"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
 )
-
-// skillFile is the file that makes a folder a skill.
-const skillFile = "SKILL.md"
 
 // checkSkills reads the skills that the app declares, each a folder with a
 // SKILL.md in it, and those of its skill folders, and holds the agents'
@@ -41,7 +39,7 @@ func (l *loader) checkSkills(root *node) {
 		}
 		file := *folder
 		if !strings.HasSuffix(strings.ToLower(file.text), ".md") {
-			file.text = strings.TrimSuffix(file.text, "/") + "/" + skillFile
+			file.text = strings.TrimSuffix(file.text, "/") + "/" + skill.File
 		}
 		text, ok := l.lexiconFile(&file, at+".path")
 		if !ok {
@@ -55,6 +53,7 @@ func (l *loader) checkSkills(root *node) {
 			l.findSkills(item, at, known)
 		}
 	}
+	l.checkServed(root, known)
 	for i, a := range root.get("agents").list() {
 		for j, c := range a.get("capabilities").list() {
 			if c.kind == isString && known[c.text] == "" {
@@ -82,7 +81,7 @@ func (l *loader) findSkills(item *node, at string, known map[string]string) {
 	}
 	l.words = append(l.words, filepath.Join(dir, rel))
 	for _, name := range names {
-		file := filepath.Join(rel, name, skillFile)
+		file := filepath.Join(rel, name, skill.File)
 		if slices.Contains(l.words, filepath.Join(dir, file)) {
 			continue // declared by itself
 		}
@@ -91,7 +90,7 @@ func (l *loader) findSkills(item *node, at string, known map[string]string) {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			l.passOver(item.at, at, filepath.Join(item.text, name, skillFile), err)
+			l.passOver(item.at, at, filepath.Join(item.text, name, skill.File), err)
 			continue
 		}
 		l.addSkill(module.Skill{Command: name}, item.at, at, filepath.Join(dir, file), text, known)
@@ -125,7 +124,7 @@ func skillsIn(dir, rel string) (names []string, err error) {
 func skillTexts(folder string) (out []byte) {
 	names, _ := skillsIn(folder, ".") // what cannot be read is not there
 	for _, name := range names {
-		text, _ := readWithin(folder, filepath.Join(name, skillFile))
+		text, _ := readWithin(folder, filepath.Join(name, skill.File))
 		out = append(append(append(out, name...), 0), text...)
 	}
 	return out
@@ -138,6 +137,9 @@ func (l *loader) addSkill(s module.Skill, at place, path, file string, text []by
 		return
 	}
 	known[s.Command] = file
+	if filepath.Base(file) == skill.File {
+		s.Folder = filepath.Dir(file)
+	}
 	if faults := readSkill(&s, text); len(faults) > 0 {
 		for _, f := range faults {
 			l.fail(place{file, f.line, 1}, "", f.message, f.remedy)
@@ -224,6 +226,8 @@ type skillReader module.Skill
 // field takes one field. What is wrong with it is said, with what would be right.
 func (s *skillReader) field(key string, n *yaml.Node) (message, remedy string) {
 	switch key {
+	case "name":
+		s.Name = n.Value
 	case "description":
 		if n.Kind != yaml.ScalarNode {
 			return "is no text", "write a sentence"
@@ -294,6 +298,11 @@ func skillKey(from tool.Origin) string {
 
 // useSkill notes the skill that a session has loaded; "": none any more.
 func (a *App) useSkill(ctx context.Context, from tool.Origin, name string) error {
+	return a.noteSkill(ctx, from, name, nil)
+}
+
+// noteSkill is useSkill for a skill that was loaded from an entry; nil: none.
+func (a *App) noteSkill(ctx context.Context, from tool.Origin, name string, entry json.RawMessage) error {
 	if from.Session == "" {
 		return tool.Errorf(tool.CodePermission, "a skill is loaded for a session, and this call has none")
 	}
@@ -301,6 +310,15 @@ func (a *App) useSkill(ctx context.Context, from tool.Origin, name string) error
 	defer a.loaded.mu.Unlock()
 	key := skillKey(from)
 	err := store.Sub(a.Store, "app").Update(ctx, func(w store.Writer) error {
+		if entry != nil {
+			if err := heldBucket.Put(w, key, entry); err != nil {
+				return err
+			}
+		} else if a.Config.lendsSkills() {
+			if err := heldBucket.Delete(w, key); err != nil {
+				return err
+			}
+		}
 		if name == "" {
 			return skillBucket.Delete(w, key)
 		}
@@ -322,7 +340,7 @@ func (s *loadedSkills) note(key, name string) {
 
 // skillOf returns the name of the skill that a session has loaded; "": none.
 func (a *App) skillOf(from tool.Origin) (string, error) {
-	if len(a.Config.skills) == 0 || from.Session == "" {
+	if len(a.Config.skills) == 0 && !a.Config.lendsSkills() || from.Session == "" {
 		return "", nil
 	}
 	a.loaded.mu.Lock()
@@ -356,15 +374,15 @@ func (a *App) capabilities(from tool.Origin) []string {
 // that of the session, and those of the agent together. If it cannot be told
 // which they are, nothing may be called.
 func (a *App) withinSkills(from tool.Origin, t *tool.Tool) bool {
-	if len(a.Config.skills) == 0 || t.Meta || from.Kind.Daemon() || from.Kind == tool.KindMCP || from.Kind == tool.KindCLI {
+	if len(a.Config.skills) == 0 && !a.Config.lendsSkills() || t.Meta || from.Kind.Daemon() || from.Kind == tool.KindMCP || from.Kind == tool.KindCLI {
 		return true
 	}
 	name, err := a.skillOf(from)
 	if err != nil {
 		return false
 	}
-	if name != "" && !a.inLoadout([]string{name}, t) {
-		return false
+	if _, _, theirs := ofServer(name); name != "" && !theirs && !a.inLoadout([]string{name}, t) {
+		return false // what a skill of a server says of tools binds nobody, and lets nothing be called
 	}
 	own := a.capabilities(from)
 	return len(own) == 0 || a.inLoadout(own, t)

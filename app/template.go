@@ -126,8 +126,9 @@ type filler struct {
 }
 
 // fillTree fills every text of the tree in place. Variables of the environment
-// that are not set are told apart where one MCP server alone refers to them:
-// those texts stay as they were written.
+// that are not set are told apart where nothing but MCP servers lack them: those
+// texts stay as they were written. A variable of dev.variables lacks nothing
+// itself: what uses it does.
 func fillTree(root *node, file string, o LoadOptions) (problems, unset Problems) {
 	f := &filler{root: root, o: o, file: file, known: map[string]filledText{}}
 	all, order := survey(root)
@@ -149,9 +150,14 @@ func fillTree(root *node, file string, o LoadOptions) (problems, unset Problems)
 		if err == nil {
 			err = secretsMayStand(text.text, s.segs)
 		}
-		if lone := (unsetVariable{}); errors.As(err, &lone) && underAny(s.segs, serverPlaces) {
-			f.unset = append(f.unset, f.at(s.node.at, s.path, lone.Problem))
-			continue
+		if lone := (unsetVariable{}); errors.As(err, &lone) {
+			if underAny(s.segs, serverPlaces) {
+				f.unset = append(f.unset, f.at(s.node.at, s.path, lone.Problem))
+				continue
+			}
+			if under(s.segs, variablePlace) {
+				continue // what uses it is told of
+			}
 		}
 		if err != nil {
 			f.fail(s.node.at, s.path, err)
@@ -179,10 +185,16 @@ func (f *filler) at(at place, path string, p Problem) Problem {
 }
 
 // An unsetVariable is the problem of a variable of the environment that is not set.
-type unsetVariable struct{ Problem }
+type unsetVariable struct {
+	Problem
+	by bool // the message says which of dev.variables it is of
+}
 
 // Unwrap returns the problem.
 func (u unsetVariable) Unwrap() error { return u.Problem }
+
+// variablePlace is where variables are declared.
+const variablePlace = "dev.variables.*"
 
 // serverPlaces are the places in which what is missing takes down one MCP
 // server, and nothing else.
@@ -208,7 +220,7 @@ var secretPlaces = []string{
 	"tools.mcp_servers.*.oauth.client_secret", "tools.mcp_servers.*.oauth.private_key", "tools.mcp_servers.*.oauth.identity.client_secret",
 	"tools.search.embeddings.api_key",
 	"agents.[].brain.**",
-	"dev.variables.*", // and from there where the variable is used
+	variablePlace, // and from there where the variable is used
 }
 
 func underAny(segs []string, patterns []string) bool {
@@ -339,7 +351,7 @@ func (f *filler) env(t template, key string) (filledText, error) {
 	if t.fallback {
 		return filledText{text: t.text}, nil
 	}
-	return filledText{}, unsetVariable{Problem{Message: fmt.Sprintf("the environment variable %s is not set", key),
+	return filledText{}, unsetVariable{Problem: Problem{Message: fmt.Sprintf("the environment variable %s is not set", key),
 		Suggestion: fmt.Sprintf("set it, or write {{env.%s ?? default}}", key)}}
 }
 
@@ -348,7 +360,12 @@ func (f *filler) variable(t template) (filledText, error) {
 		return filledText{text: v}, nil
 	}
 	if n := f.root.get("dev", "variables", t.name); n != nil {
-		return f.fill(n.text, []string{"dev", "variables", t.name})
+		v, err := f.fill(n.text, []string{"dev", "variables", t.name})
+		if u := (unsetVariable{}); errors.As(err, &u) && !u.by {
+			u.Message, u.by = fmt.Sprintf("%s, of which dev.variables.%s is made", u.Message, t.name), true
+			err = u
+		}
+		return v, err
 	}
 	if t.fallback {
 		return filledText{text: t.text}, nil

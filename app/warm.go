@@ -60,7 +60,7 @@ func (a *App) primeIndex(context.Context) error {
 }
 
 // keepIndex keeps what search makes of the tools, each time that they have
-// rested, until the app is closed.
+// rested, and when the app is closed before that.
 func (a *App) keepIndex() {
 	w := a.warmth
 	if w == nil || a.opts.Inspect {
@@ -75,13 +75,14 @@ func (a *App) keepIndex() {
 	})
 	running.Go(func() {
 		<-w.ready
-		a.ups.Wait(ctx)
-		if ctx.Err() == nil {
-			a.index.Settle()
+		if !a.ups.Wait(ctx) {
+			return // some tools are not there yet; what was kept may have them
 		}
-		for a.rested(ctx) {
+		a.index.Settle()
+		for {
+			a.rested(ctx) // or the app is closed: the servers' tools are still there
 			changed := a.Changed()
-			if err := w.keep(ctx, a.index); err != nil && ctx.Err() == nil {
+			if err := w.keep(a.index); err != nil {
 				a.log.Warn("the store does not keep what search made of the tools; the next start takes longer", "error", err)
 			}
 			select {
@@ -93,30 +94,30 @@ func (a *App) keepIndex() {
 	})
 }
 
-// rested waits until the tools have been the same for a while. It is false
-// when ctx has ended.
-func (a *App) rested(ctx context.Context) bool {
+// rested waits until the tools have been the same for a while, or ctx has
+// ended.
+func (a *App) rested(ctx context.Context) {
 	for {
 		timer := time.NewTimer(restFor)
 		select {
 		case <-timer.C:
-			return true
+			return
 		case <-a.Changed():
 			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
-			return false
+			return
 		}
 	}
 }
 
-func (w *warmth) keep(ctx context.Context, ix *search.Index) error {
+func (w *warmth) keep(ix *search.Index) error {
 	data := ix.Export()
 	sum := sha256.Sum256(data)
 	if data == nil || sum == w.had {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	ctx, cancel := context.WithTimeout(context.Background(), warmTime)
 	defer cancel()
 	if err := w.store.Update(ctx, func(tx store.Writer) error { return tx.Put(warmBucket, warmKey, data) }); err != nil {
 		return err

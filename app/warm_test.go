@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/search"
 	"github.com/helve-ai/helve/store"
@@ -25,7 +29,7 @@ func TestIndexIsKept(t *testing.T) {
 	ix := search.New(search.Options{})
 	ix.Sync(reg.Set())
 	w := &warmth{store: store.Sub(kept, "mcp")}
-	if err := w.keep(t.Context(), ix); err != nil {
+	if err := w.keep(ix); err != nil {
 		t.Fatal(err)
 	}
 	prime := func() (*App, string) {
@@ -52,5 +56,41 @@ func TestIndexIsKept(t *testing.T) {
 	}
 	if _, log = prime(); !strings.Contains(log, "cannot be used") {
 		t.Errorf("nobody is told that what was kept is damaged: %q", log)
+	}
+}
+
+// An app that is closed before its tools have rested keeps what search made of
+// them, too: a gateway that a client starts for a moment helps the next start.
+func TestIndexIsKeptByTheHasty(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "weather", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "now", Description: "Tell the weather."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer web.Close()
+	cfg := Default()
+	cfg.Tools.MCPServers = map[string]MCPServer{"sky": {URL: web.URL}}
+	state := t.TempDir()
+	open := func() *App {
+		t.Helper()
+		a, err := Open(t.Context(), Options{Config: cfg, Root: t.TempDir(), State: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.ups.Wait(t.Context())
+		return a
+	}
+	if err := open().Close(); err != nil {
+		t.Fatal(err)
+	}
+	a := open()
+	defer func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-a.warmth.ready
+	if a.warmth.had == [len(a.warmth.had)]byte{} {
+		t.Error("the second start found nothing kept")
 	}
 }

@@ -100,13 +100,29 @@ func (a *App) upstreams() []mcpbridge.Upstream {
 	return out
 }
 
+// ruled returns the tools of a server that the policy names.
+func (c *Config) ruled(server string) (out []string) {
+	p, module := c.Tools.Capabilities, "mcp."+server
+	for _, r := range slices.Concat(p.Grant, p.Approve, p.Deny, p.Hidden) {
+		if r.Module == module {
+			out = append(out, r.Actions...)
+		}
+		if g, err := guard.ParseRule(r.Pattern); err == nil {
+			if name, ok := strings.CutPrefix(g.Pattern, module+"."); ok {
+				out = append(out, name)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(name string) bool { return strings.ContainsAny(name, "*?[") })
+}
+
 // upstream returns the named server, secrets filled in. With an error, what
 // could be filled in is.
 func (c *Config) upstream(name, rootDir string, secret func(string) (string, error)) (mcpbridge.Upstream, error) {
 	s := c.Tools.MCPServers[name]
 	u := mcpbridge.Upstream{Name: name, Command: s.Command, Cwd: s.Cwd,
 		OnChange: mcpbridge.OnChange(s.OnChange), OnFlagged: mcpbridge.OnFlagged(s.OnFlagged),
-		Trusted: s.Trusted, Disabled: s.Disabled, Eager: s.Eager, Asks: mcpbridge.Asks(s.Asks), Roots: mcpbridge.Roots(s.Roots), CallTimeout: timeoutOr(s.Timeout, 0),
+		Trusted: s.Trusted, Disabled: s.Disabled, Eager: s.Eager, Skills: s.Skills, Asks: mcpbridge.Asks(s.Asks), Roots: mcpbridge.Roots(s.Roots), Sessions: s.Sessions, Only: s.Only, Ruled: c.ruled(name), CallTimeout: timeoutOr(s.Timeout, 0),
 		IdleTimeout: time.Duration(s.IdleTimeout) * time.Second, Overrides: map[string]mcpbridge.Override{}}
 	if s.Asks == "all" {
 		u.Asks = mcpbridge.AsksAll

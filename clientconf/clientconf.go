@@ -24,6 +24,7 @@ type Server struct {
 	Headers  map[string]string `json:"headers,omitempty"`
 	Disabled bool              `json:"disabled,omitempty"`
 	Hidden   []string          `json:"hidden,omitempty"` // tools that are switched off
+	Only     []string          `json:"only,omitempty"`   // the only tools that are not; nil: all that Hidden lacks
 	Source   string            `json:"source,omitempty"` // file:line:column, and the project that it belongs to
 
 	file string
@@ -100,7 +101,7 @@ type document struct {
 	warnings   []Warning
 }
 
-// parse tells JSON from TOML by how the text begins, and parses it.
+// parse tells JSON from TOML by how the text begins, or by the file's name, and parses it.
 func parse(file string, data []byte) (*document, error) {
 	d := &document{file: file, text: string(data)}
 	head := strings.TrimLeft(strings.TrimPrefix(d.text, bom), " \t\r\n")
@@ -110,7 +111,7 @@ func parse(file string, data []byte) (*document, error) {
 		return nil, fmt.Errorf("%s: the file holds NUL bytes; save it as UTF-8", file)
 	case head == "":
 		return nil, fmt.Errorf("%s: the file is empty", file)
-	case head[0] == '{' || head[0] == '/':
+	case head[0] == '{' || head[0] == '/' || strings.HasSuffix(strings.ToLower(file), ".json"):
 		d.root, err = parseJSONC(file, d.text)
 	default:
 		d.toml = true
@@ -124,6 +125,7 @@ type place struct {
 	path    []string
 	project string
 	off     []string // servers that are switched off elsewhere in the file
+	only    []string // the only ones that are not; nil: there is no such list
 }
 
 // places returns where servers stand in a document.
@@ -132,14 +134,14 @@ func (d *document) places() []place {
 		return []place{{path: []string{"mcp_servers"}}}
 	}
 	out := []place{
-		{path: []string{"mcpServers"}, off: texts(d.root.get("mcp", "excluded"))}, // Claude, Cursor, Windsurf, Gemini CLI
+		{path: []string{"mcpServers"}, off: texts(d.root.get("mcp", "excluded")), only: texts(d.root.get("mcp", "allowed"))}, // Claude, Cursor, Windsurf, Gemini CLI
 		{path: []string{"servers"}},        // VS Code, mcp.json
 		{path: []string{"mcp", "servers"}}, // VS Code, settings.json
 	}
 	projects := d.root.get("projects") // Claude Code
 	if projects != nil {
 		for _, m := range projects.members {
-			out = append(out, place{[]string{"projects", m.key, "mcpServers"}, m.key, texts(m.value.get("disabledMcpServers"))})
+			out = append(out, place{path: []string{"projects", m.key, "mcpServers"}, project: m.key, off: texts(m.value.get("disabledMcpServers"))})
 		}
 	}
 	return out
@@ -205,7 +207,7 @@ var silent = []string{"type", "transport", "transport_type", "description", "nam
 func (d *document) server(m member, p place) (Server, bool) {
 	line, column := position(d.text, m.start)
 	s := Server{Name: m.key, Source: fmt.Sprintf("%s:%d:%d", d.file, line, column),
-		Disabled: slices.Contains(p.off, m.key), file: d.file, path: append(slices.Clone(p.path), m.key)}
+		Disabled: slices.Contains(p.off, m.key) || p.only != nil && !slices.Contains(p.only, m.key), file: d.file, path: append(slices.Clone(p.path), m.key)}
 	if p.project != "" {
 		s.Source += " (project " + p.project + ")"
 	}
@@ -307,6 +309,10 @@ func (d *document) field(s *Server, f member) bool {
 		return take(&s.Cwd, v)
 	case "disabledTools", "excludeTools", "disabled_tools": // Windsurf, Gemini CLI, Codex
 		s.Hidden = append(s.Hidden, texts(v)...)
+		return v.kind == isList
+	case "includeTools", "enabled_tools": // Gemini CLI, Codex
+		s.Only = append(s.Only, texts(v)...)
+		s.Disabled = s.Disabled || v.kind == isList && len(s.Only) == 0
 		return v.kind == isList
 	case "httpUrl": // Gemini CLI: before url
 		return take(&s.URL, v)

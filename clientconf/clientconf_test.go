@@ -134,7 +134,11 @@ func TestReadRealLife(t *testing.T) {
 			Server{Name: "v", Command: "v"}, []string{`"v": not taken over: envFile`,
 				`"v": its envFile is not read: name what the server needs of it under env, as {{secret.NAME}} or {{env.NAME}}`}},
 		`{"mcpServers": {"g": {"command": "g", "excludeTools": ["a b", "c"], "includeTools": ["d"]}}}`: {
-			Server{Name: "g", Command: "g", Hidden: []string{"a b", "c"}}, []string{`"g": not taken over: includeTools`}},
+			Server{Name: "g", Command: "g", Hidden: []string{"a b", "c"}, Only: []string{"d"}}, nil},
+		"[mcp_servers.e]\ncommand = 'e'\nenabled_tools = []\n":         {Server{Name: "e", Command: "e", Disabled: true}, nil},
+		"[mcp_servers.f]\ncommand = 'f'\nenabled_tools = ['x', 'y']\n": {Server{Name: "f", Command: "f", Only: []string{"x", "y"}}, nil},
+		`{"mcp": {"allowed": ["other"]}, "mcpServers": {"g": {"command": "g"}, "other": {"command": "o"}}}`: {
+			Server{Name: "g", Command: "g", Disabled: true}, nil},
 		"[mcp_servers.c]\ncommand = 'c'\ndisabled_tools = ['x']\nenv_vars = ['A', {name = 'B', source = 'local'}]\n": {
 			Server{Name: "c", Command: "c", Env: map[string]string{"A": "${A}", "B": "${B}"}, Hidden: []string{"x"}}, nil},
 		`{"projects": {"/home/a/one": {"mcpServers": {"s": {"command": "./bin/s"}}}}}`: {
@@ -149,6 +153,7 @@ func TestReadRealLife(t *testing.T) {
 				`"p": only its client knows what ${workspaceFolderBasename} stands for; it stays as it is`}},
 	} {
 		got, warnings, err := Read("f", []byte(text))
+		got = slices.DeleteFunc(got, func(s Server) bool { return s.Name == "other" })
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: %+v, %v", text, got, err)
 		}
@@ -234,6 +239,15 @@ func TestSecure(t *testing.T) {
 		{"addresses", Server{URL: "https://me:pw@x.example.com/s/" + token + "/mcp?api_key=k1&page=2"},
 			Server{URL: "https://{{secret.S_USERINFO}}@x.example.com/s/{{secret.S_URL}}/mcp?api_key={{secret.S_API_KEY}}&page=2"},
 			"S_USERINFO S_URL S_API_KEY"},
+		{"addresses that let in who knows them", Server{URL: "https://0token@x.example.com/p/0f5cbd5e-8b1d-4b0f-9a9e-2f1c3d4e5f60/mcp?project=p1", Args: []string{"mcp-remote", "http://ann@y.example.com/1f5cbd5e-8b1d-4b0f-9a9e-2f1c3d4e5f61", "postgres://ann@db/x", "--project", "2f5cbd5e-8b1d-4b0f-9a9e-2f1c3d4e5f62"}},
+			Server{URL: "https://{{secret.S_USERINFO}}@x.example.com/p/{{secret.S_URL}}/mcp?project=p1", Args: []string{"mcp-remote", "http://{{secret.S_USERINFO_2}}@y.example.com/{{secret.S_ARGS_2}}", "postgres://ann@db/x", "--project", "2f5cbd5e-8b1d-4b0f-9a9e-2f1c3d4e5f62"}},
+			"S_USERINFO S_URL S_USERINFO_2 S_ARGS_2"},
+		{"passwords behind names", Server{Command: "a", Args: []string{"-u", "bob:hunter2", "--user", "bob:${P}", "-u", "1000:1000", "-u", "node:node", "-u", "bob"}},
+			Server{Command: "a", Args: []string{"-u", "bob:{{secret.S_PASSWORD}}", "--user", "bob:{{env.P}}", "-u", "1000:1000", "-u", "node:node", "-u", "bob"}},
+			"S_PASSWORD"},
+		{"where secrets are, not what they are", Server{Command: "a", Args: []string{"--private-key", "~/.keys/my.pem", "--key=./a/b.key", "--token", "/not/a-file"}, Env: map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": "/home/a/p-1a2b3c4d5e6f7a8b9c0d.json", "MY_SECRET": `C:\s\x.txt`, "KEY": "ab/cd.json"}},
+			Server{Command: "a", Args: []string{"--private-key", "~/.keys/my.pem", "--key=./a/b.key", "--token", "{{secret.S_TOKEN}}"}, Env: map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": "/home/a/p-1a2b3c4d5e6f7a8b9c0d.json", "MY_SECRET": `C:\s\x.txt`, "KEY": "{{secret.S_KEY}}"}},
+			"S_TOKEN S_KEY"},
 		{"asked", Server{Command: "a", Args: []string{"${input:the-id}"}, Env: map[string]string{"K": "${input:the-id}"}},
 			Server{Command: "a", Args: []string{"{{secret.the_id}}"}, Env: map[string]string{"K": "{{secret.the_id}}"}}, "the_id"},
 		{"where no secrets may stand", Server{Command: "${input:the-id}", Cwd: "/x/${ROOT_TOKEN}", Env: map[string]string{"K": "${ROOT_TOKEN}"}},

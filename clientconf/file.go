@@ -75,10 +75,15 @@ func (f *File) unchanged() error {
 // that it has; a new one is the user's alone. It refuses if the file is no
 // longer what was read.
 func (f *File) Replace(data []byte) error {
+	if f.Exists {
+		if err := writable(f.real); err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(f.real), 0o700); err != nil {
 		return err
 	}
-	tmp, err := writeTemp(f.real, data, f.mode)
+	tmp, err := f.writeTemp(f.real, data)
 	if err != nil {
 		return err
 	}
@@ -101,13 +106,35 @@ func (f *File) Remove() error {
 	return os.Remove(f.real)
 }
 
-func writeTemp(beside string, data []byte, mode fs.FileMode) (string, error) {
+// writable returns an error if a file may not be written: to put another in its
+// place is to write it.
+func writable(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	var at *fs.PathError
+	switch {
+	case errors.As(err, &at):
+		return fmt.Errorf("it cannot be written: %w", at.Err)
+	case err != nil:
+		return err
+	}
+	return f.Close()
+}
+
+// writeTemp writes a file of the same owner and permissions beside another.
+func (f *File) writeTemp(beside string, data []byte) (string, error) {
 	tmp, err := os.CreateTemp(filepath.Dir(beside), "."+filepath.Base(beside)+".*")
 	if err != nil {
-		return "", err
+		var at *fs.PathError
+		if errors.As(err, &at) { // the name that was tried tells nothing
+			err = at.Err
+		}
+		return "", fmt.Errorf("%s: no file can be made in its folder: %w", beside, err)
+	}
+	if f.Exists {
+		sameOwner(tmp, f.real)
 	}
 	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
+	err = errors.Join(err, tmp.Chmod(f.mode), tmp.Sync(), tmp.Close())
 	if err != nil {
 		os.Remove(tmp.Name())
 		return "", err
@@ -146,7 +173,7 @@ func (f *File) BackupAs(data []byte) (string, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	tmp, err := writeTemp(path, data, f.mode)
+	tmp, err := f.writeTemp(path, data)
 	if err != nil {
 		return "", err
 	}

@@ -62,7 +62,9 @@ func (c Client) install(file string, data []byte, e Entry, remove [][]string) ([
 		return nil, err
 	}
 	out, err := "", error(nil)
-	if d.toml {
+	if old := d.root.get(append(c.container(d), entryKey)...); !plainEntry(old) {
+		out, err = d.renew(old, e, remove)
+	} else if d.toml {
 		out, err = d.installTOML(e, remove)
 	} else {
 		out, err = d.installJSON(c, e, remove)
@@ -79,10 +81,10 @@ func (c Client) install(file string, data []byte, e Entry, remove [][]string) ([
 // parse reads the client's file and sees that it has the client's format.
 func (c Client) parse(file string, data []byte) (*document, error) {
 	d, err := parse(file, data)
+	if c.ID != "codex" && (err != nil && d != nil && d.toml || err == nil && d.toml) {
+		return nil, fmt.Errorf("%s: the file is no JSON object, as the files of %s are", file, c.Title)
+	}
 	if err == nil && d.toml != (c.ID == "codex") {
-		if d.toml {
-			return nil, fmt.Errorf("%s: the file is no JSON object, as the files of %s are", file, c.Title)
-		}
 		return nil, fmt.Errorf("%s: the file is JSON, and %s reads TOML", file, c.Title)
 	}
 	return d, err
@@ -113,6 +115,51 @@ func (c Client) entry(file string, data []byte) (Entry, bool) {
 	return e, true
 }
 
+// plainEntry reports whether an entry says nothing but how Helve is started, so
+// that nothing is lost with it. There is nothing to keep of one without a command.
+func plainEntry(v *value) bool {
+	if v == nil || v.kind != isMap || v.get("command") == nil {
+		return true
+	}
+	return !slices.ContainsFunc(v.members, func(m member) bool { return !slices.Contains([]string{"type", "command", "args"}, m.key) })
+}
+
+// Plain reports whether the client's file says no more of Helve than how it is
+// started: not which of its calls are approved, say.
+func (c Client) Plain(file string, data []byte) bool {
+	d, err := c.parse(file, data)
+	return err == nil && plainEntry(d.root.get(append(c.container(d), entryKey)...))
+}
+
+// renew writes the command and its arguments into an entry that says more, of
+// which all the rest stays.
+func (d *document) renew(old *value, e Entry, remove [][]string) (string, error) {
+	var edits []edit
+	args := "[" + quotedList(e.Args) + "]"
+	for _, m := range old.members {
+		switch {
+		case m.key == "args":
+			edits = append(edits, edit{m.value.start, m.value.end, args})
+		case m.key == "command" && old.get("args") == nil:
+			join := `"args": ` + args + ", "
+			if d.toml && old.open {
+				join = "args = " + args + d.lineEnd() + d.indent(m.start)
+			} else if d.toml {
+				join = "args = " + args + ", "
+			}
+			edits = append(edits, edit{m.start, m.start, join})
+			fallthrough
+		case m.key == "command":
+			edits = append(edits, edit{m.value.start, m.value.end, quoted(e.Command)})
+		}
+	}
+	if !d.toml {
+		return apply(d.text, append(edits, d.removals(remove)...)), nil
+	}
+	gone, err := d.tables(remove)
+	return apply(d.text, append(edits, gone...)), err
+}
+
 // Installed reports whether Helve stands in the client's file.
 func (c Client) Installed(file string, data []byte) bool {
 	_, ok := c.entry(file, data)
@@ -129,7 +176,8 @@ func (d *document) lineEnd() string {
 func (d *document) installJSON(c Client, e Entry, remove [][]string) (string, error) {
 	path := c.container(d)
 	at := d.root.get(path...)
-	if at != nil && at.kind != isMap {
+	null := at != nil && at.kind == isNull
+	if at != nil && at.kind != isMap && !null {
 		return "", (&scanner{file: d.file, text: d.text}).fail(at.start, "%s is not an object of servers", strings.Join(path, "."))
 	}
 	remove = append(slices.Clone(remove), append(slices.Clone(path), entryKey))
@@ -145,6 +193,10 @@ func (d *document) installJSON(c Client, e Entry, remove [][]string) (string, er
 		return apply(d.text, edits), nil
 	}
 	outer := d.indent(at.start)
+	if null {
+		body := "{" + end + outer + unit + quoted(entryKey) + ": " + c.json(e, outer+unit, unit, end) + end + outer + "}"
+		return apply(d.text, append(edits, edit{at.start, at.end, body})), nil
+	}
 	indent := outer + unit
 	if len(at.members) > 0 && d.indent(at.members[0].start) != "" {
 		indent = d.indent(at.members[0].start)
@@ -263,6 +315,15 @@ func (d *document) installTOML(e Entry, remove [][]string) (string, error) {
 
 // withoutTables returns the text without the tables of servers.
 func (d *document) withoutTables(paths [][]string) (string, error) {
+	edits, err := d.tables(paths)
+	if err != nil {
+		return "", err
+	}
+	return apply(d.text, edits), nil
+}
+
+// tables returns the edits that take out the tables of servers.
+func (d *document) tables(paths [][]string) ([]edit, error) {
 	var edits []edit
 	for _, p := range paths {
 		n := 0
@@ -273,10 +334,10 @@ func (d *document) withoutTables(paths [][]string) (string, error) {
 			}
 		}
 		if n == 0 && d.root.get(p...) != nil {
-			return "", fmt.Errorf("%s: the server %s does not stand under a header [%s]; remove it by hand", d.file, p[len(p)-1], strings.Join(p, "."))
+			return nil, fmt.Errorf("%s: the server %s does not stand under a header [%s]; remove it by hand", d.file, p[len(p)-1], strings.Join(p, "."))
 		}
 	}
-	return apply(d.text, edits), nil
+	return edits, nil
 }
 
 // errNotInstalled is the error of an uninstall where Helve is not.
@@ -299,11 +360,13 @@ func (c Client) Uninstall(file string, data, backup []byte) (out []byte, exact b
 		return backup, true, nil
 	}
 	path := append(c.container(d), entryKey)
+	text := ""
 	if d.toml {
-		text, err := d.withoutTables([][]string{path})
-		return []byte(text), false, err
+		text, err = d.withoutTables([][]string{path})
+	} else {
+		text = apply(d.text, d.removals([][]string{path}))
 	}
-	return []byte(apply(d.text, d.removals([][]string{path}))), false, nil
+	return []byte(text), err == nil && backup != nil && text == string(backup), err
 }
 
 // missing returns the servers that stand in the backup and not in data.
@@ -329,4 +392,91 @@ func (c Client) missing(file string, data, backup []byte) [][]string {
 		}
 	}
 	return out
+}
+
+// AppFile returns the app file that the entry of Helve names; "": none.
+func (c Client) AppFile(file string, data []byte) string {
+	e, _ := c.entry(file, data)
+	if i := slices.Index(e.Args, "--app"); i >= 0 && i+1 < len(e.Args) {
+		return e.Args[i+1]
+	}
+	return ""
+}
+
+// Missing returns the servers that stand in the backup and not in data.
+func (c Client) Missing(file string, data, backup []byte) []Server {
+	gone := c.missing(file, data, backup)
+	all, _, err := Read(file, backup)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(s Server) bool {
+		return !slices.ContainsFunc(gone, func(p []string) bool { return slices.Equal(p, s.path) })
+	})
+}
+
+// PutBack returns data with servers of Missing as the backup has them, and those
+// that found a place.
+func (c Client) PutBack(file string, data, backup []byte, servers []Server) ([]byte, []Server, error) {
+	old, err := c.parse(file, backup)
+	if err != nil {
+		return nil, nil, err
+	}
+	var done []Server
+	for _, s := range servers {
+		d, err := c.parse(file, data)
+		if err != nil {
+			return nil, nil, err
+		}
+		text := ""
+		if d.toml {
+			text = d.appended(old, s)
+		} else {
+			text = d.inserted(old, s)
+		}
+		before, _, _ := Read(file, data)
+		after, _, err := Read(file, []byte(text))
+		if err == nil && len(after) == len(before)+1 && slices.ContainsFunc(after, func(o Server) bool { return slices.Equal(o.path, s.path) && o.same(s) }) {
+			data, done = []byte(text), append(done, s)
+		}
+	}
+	return data, done, nil
+}
+
+// inserted returns the text with a server of another document, if the object in
+// which it stood is there.
+func (d *document) inserted(old *document, s Server) string {
+	at, v := d.root.get(s.path[:len(s.path)-1]...), old.root.get(s.path...)
+	if at == nil || at.kind != isMap || v == nil {
+		return d.text
+	}
+	unit := "  "
+	if m := d.root.members; len(m) > 0 && d.indent(m[0].start) != "" {
+		unit = d.indent(m[0].start)
+	}
+	outer := d.indent(at.start)
+	indent := outer + unit
+	if len(at.members) > 0 && d.indent(at.members[0].start) != "" {
+		indent = d.indent(at.members[0].start)
+	}
+	body := quoted(s.Name) + ": " + old.text[v.start:v.end]
+	return apply(d.text, []edit{d.first(at, nil, body, indent, outer, d.lineEnd())})
+}
+
+// appended returns the text with the tables of a server of another document.
+func (d *document) appended(old *document, s Server) string {
+	text, end := d.text, d.lineEnd()
+	for _, part := range old.sections {
+		if len(part.path) < len(s.path) || !slices.Equal(part.path[:len(s.path)], s.path) {
+			continue
+		}
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += end
+		}
+		if text != "" && !strings.HasSuffix(text, "\n\n") && !strings.HasSuffix(text, "\n\r\n") {
+			text += end
+		}
+		text += old.text[part.start:part.end]
+	}
+	return text
 }

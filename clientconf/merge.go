@@ -430,6 +430,7 @@ func fields(s Server) []fieldValue {
 	add("url", s.URL)
 	add("headers", s.Headers)
 	add("disabled", s.Disabled)
+	add("only", s.Only)
 	add("overrides", hidden(s.Hidden))
 	return out
 }

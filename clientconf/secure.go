@@ -27,6 +27,7 @@ type Reference struct {
 	// Variable: the client's file itself refers to a variable of the
 	// environment, which has this name, without HELVE_SECRET_.
 	Variable bool `json:"variable,omitempty"`
+	Kept     bool `json:"kept,omitempty"` // its value was put among the secrets that are kept
 
 	value string // in clear; never written
 }
@@ -49,6 +50,12 @@ func (p Secrets) Secure(s Server, name string) (Server, []Reference) {
 		out.Headers = g.all("headers", s.Headers)
 	}
 	return out, slices.DeleteFunc(g.refs, func(r Reference) bool { return !out.mentions(r.written()) })
+}
+
+// Value returns what the client's file has in clear; false: it has nothing, or
+// what is kept would not be looked for.
+func (r Reference) Value() (string, bool) {
+	return r.value, r.value != "" && !r.Variable && !r.Asked && !r.Early
 }
 
 // written returns the reference as an app file has it.
@@ -87,7 +94,10 @@ var (
 	credentials = regexp.MustCompile(`\b(?i:bearer|basic)[ \t]+([A-Za-z0-9][^\s"'\\$]{5,})`)
 	tokens      = regexp.MustCompile(credentials.String() + `|` + random.String())
 	uuid        = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	word        = regexp.MustCompile(`[A-Za-z0-9]`)
+	// keyFile is where a secret may be, not what it is.
+	keyFile   = regexp.MustCompile(`^(?:~|\.{0,2}|[A-Za-z]:|\$\{[^{}]*\})[/\\][^\s:]*\.(?:json|pem|key|crt|cer|p8|p12|pfx|ya?ml|toml|ini|txt|env)$`)
+	word      = regexp.MustCompile(`[A-Za-z0-9]`)
+	inAddress = regexp.MustCompile(`(?:://|^@)\S*$`) // behind @: the user part was taken out
 )
 
 // isKey reports whether what has this name and text is a credential.
@@ -192,9 +202,10 @@ func (g *guardian) all(place string, m map[string]string) map[string]string {
 
 // text secures a text that has a key, or none.
 func (g *guardian) text(place, key, text string) string {
-	held := key != "" && g.isKey(key, text)
+	path := keyFile.MatchString(text)
+	held := key != "" && !path && g.isKey(key, text)
 	return g.secure(place, key, text, func(literal string) bool {
-		if key == "" { // a command or a folder: paths may look random
+		if key == "" || path { // a command, a folder, a file: paths may look random
 			return g.Value != nil && g.Value(literal)
 		}
 		return held || g.isSecret(literal)
@@ -347,6 +358,7 @@ var (
 	header    = regexp.MustCompile(`^([A-Za-z][\w-]*)(:\s*)(\S.*)$`)
 	assigned  = regexp.MustCompile(`^-{0,2}([A-Za-z_][\w.-]*)(=)(.+)$`)
 	flag      = regexp.MustCompile(`^--?([A-Za-z][\w.-]*)$`)
+	digits    = regexp.MustCompile(`^\d+$`)
 	public    = regexp.MustCompile(`(?:sha(?:256|512)[:-]|/nix/store/)$`) // before what looks random and is none
 	userinfo  = regexp.MustCompile(`://()()([^\s/@"'{}]+)@`)
 )
@@ -390,8 +402,8 @@ func (g *guardian) held(text string, m []int) bool {
 	switch {
 	case !word.MatchString(reference.ReplaceAllString(body, "")):
 		return false // nothing but references, and what joins them
-	case name == "":
-		return strings.Contains(body, ":")
+	case name == "": // alone it is a token, for servers that speak HTTP
+		return strings.Contains(body, ":") || strings.HasSuffix(text[:m[0]], "http") || strings.HasSuffix(text[:m[0]], "https")
 	}
 	return g.isKey(name, body)
 }
@@ -405,6 +417,10 @@ func (g *guardian) args(args []string) []string {
 				out = append(out, g.text(place, m[1], arg))
 				continue
 			}
+			if at := passwordIn(args[i-1], arg); at > 0 {
+				out = append(out, quote(arg[:at])+g.hold(place, "password", arg[at:]))
+				continue
+			}
 			if commands.MatchString(args[i-1]) { // what stands behind a value is no part of it
 				out = append(out, g.inner(place, arg))
 				continue
@@ -413,6 +429,16 @@ func (g *guardian) args(args []string) []string {
 		out = append(out, g.arg(place, arg))
 	}
 	return out
+}
+
+// passwordIn returns where the password begins in NAME:PASSWORD behind -u or
+// --user; 0: it is none, as UID:GID and USER:GROUP of a container.
+func passwordIn(flag, arg string) int {
+	name, password, ok := strings.Cut(arg, ":")
+	if !ok || flag != "-u" && flag != "--user" || name == password || plain.MatchString(password) || digits.MatchString(password) || strings.Contains(name, "/") {
+		return 0
+	}
+	return len(name) + 1
 }
 
 // arg secures an argument in which names and values may stand together.
@@ -459,6 +485,8 @@ func (g *guardian) words(place, literal string) string {
 		start, end := m[0], m[1]
 		if m[2] >= 0 { // of a line of authorization, what follows the scheme
 			start, end = m[2], m[3]
+		} else if uuid.MatchString(literal[start:end]) && (place == "url" || inAddress.MatchString(literal[:start])) {
+			// In an address what nobody can guess is often all that lets one in.
 		} else if !looksRandom(literal[start:end]) || public.MatchString(literal[max(at, start-20):start]) {
 			continue
 		}

@@ -68,7 +68,7 @@ const renewTime = 30 * time.Second
 // be one, because the operator gave a credential, or does not want any.
 func newAccount(up *Upstream, o *UpstreamOptions) *account {
 	u, err := url.Parse(up.URL)
-	if up.URL == "" || err != nil || up.OAuth.Off {
+	if up.URL == "" || err != nil || up.OAuth.Off || u.User != nil {
 		return nil
 	}
 	for name := range up.Headers {
@@ -320,8 +320,9 @@ func (a *account) bearer(ctx context.Context) (*grant, error) {
 func (a *account) refused(ctx context.Context, used string, asked challenge, again bool) (*grant, error) {
 	a.mu.Lock()
 	a.asked = asked
-	probing, broken := a.probing, a.broken
+	a.looked = time.Time{} // somebody may have signed in this very moment
 	other := a.current()
+	probing, broken := a.probing, a.broken
 	a.mu.Unlock()
 	switch {
 	case !secure(a.url):

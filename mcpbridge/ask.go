@@ -305,16 +305,19 @@ func (a *asker) ask(ctx context.Context, asked mcp.InputRequestMap, open bool) (
 	if a.version >= firstStateless {
 		return nil, fmt.Errorf("nobody can be asked: clients of revision %s are not asked during such a call", a.version)
 	}
+	on, cancel := context.WithCancel(a.ctx) // on whose stream the question goes
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
 	out := mcp.InputResponseMap{}
 	for _, id := range slices.Sorted(maps.Keys(asked)) {
 		var err error
 		switch q := asked[id].(type) {
 		case *mcp.ElicitParams:
-			out[id], err = a.session.Elicit(a.ctx, q)
+			out[id], err = a.session.Elicit(on, q)
 		case *mcp.CreateMessageWithToolsParams:
-			out[id], err = a.session.CreateMessageWithTools(a.ctx, q)
+			out[id], err = a.session.CreateMessageWithTools(on, q)
 		case *mcp.ListRootsParams:
-			out[id], err = a.session.ListRoots(a.ctx, q)
+			out[id], err = a.session.ListRoots(on, q)
 		}
 		if err == nil {
 			err = fits(asked[id], out[id])

@@ -36,13 +36,13 @@ type record struct {
 	Server   string     `json:"server"`   // what it calls itself
 	Version  string     `json:"version"`
 	Protocol string     `json:"protocol"`
-	Offers   []string   `json:"offers"` // of resources and prompts, what it says that it has
+	Offers   []string   `json:"offers"` // of resources, prompts and skills, what it says that it has
 	Listed   time.Time  `json:"listed"`
 	Checked  string     `json:"checked"`         // the version of Helve that looked which tools can be used
 	Unfit    []int      `json:"unfit"`           // those that cannot
 	Sum      uint32     `json:"sum"`             // CRC-32C of all that follows
 	Sizes    []int      `json:"sizes"`           // bytes of each tool
-	Lists    []keptList `json:"lists,omitempty"` // of resources, templates and prompts, those that were read
+	Lists    []keptList `json:"lists,omitempty"` // of resources, templates, prompts and skills, those that were read
 
 	tools []json.RawMessage
 }
@@ -182,11 +182,11 @@ func recall(ctx context.Context, o UpstreamOptions, servers []*upstream) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	var kept, pinned [][]byte
+	var kept, pinned, mute [][]byte
 	err := o.Store.View(ctx, func(r store.Reader) error {
-		kept, pinned = make([][]byte, len(servers)), make([][]byte, len(servers))
+		kept, pinned, mute = make([][]byte, len(servers)), make([][]byte, len(servers)), make([][]byte, len(servers))
 		for i, s := range servers {
-			for bucket, to := range map[string]*[]byte{manifestBucket: &kept[i], pinBucket: &pinned[i]} {
+			for bucket, to := range map[string]*[]byte{manifestBucket: &kept[i], pinBucket: &pinned[i], muteBucket: &mute[i]} {
 				data, err := r.Get(bucket, s.Name)
 				if err != nil && !errors.Is(err, store.ErrNotFound) {
 					return err
@@ -199,6 +199,9 @@ func recall(ctx context.Context, o UpstreamOptions, servers []*upstream) {
 	if err != nil {
 		o.Log.Warn("what MCP servers listed earlier cannot be read; they are started to be asked", "error", err)
 		return
+	}
+	for i, s := range servers {
+		s.mute.Store(mute[i] != nil && (string(mute[i]) == s.identity() || s.Partial))
 	}
 	made := make([]func(), len(servers))
 	together(len(servers), func(i int) {
@@ -275,21 +278,27 @@ func (s *upstream) lacks(k *kind) bool {
 	return s.link == nil && s.declared != nil && !slices.Contains(s.declared, k.capability())
 }
 
-// offersOf returns what of resources and prompts a server says that it has.
+// offersOf returns what of resources, prompts and skills a server says that it has.
 func offersOf(caps *mcp.ServerCapabilities) []string {
 	offers := []string{}
-	for _, k := range []*kind{resources, prompts} {
+	for _, k := range []*kind{resources, prompts, skills} {
 		if has, _ := k.of(caps); has {
 			offers = append(offers, k.capability())
 		}
+	}
+	if readsDirectories(caps) {
+		offers = append(offers, directoriesToo)
 	}
 	return offers
 }
 
 // capability is what servers call such things when they say what they have.
 func (k *kind) capability() string {
-	if k == prompts {
+	switch k {
+	case prompts:
 		return "prompts"
+	case skills:
+		return "skills"
 	}
 	return "resources"
 }

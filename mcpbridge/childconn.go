@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -89,7 +90,9 @@ func (c *childConn) Read(context.Context) (jsonrpc.Message, error) {
 			case l.long:
 				return nil, errTooLarge
 			}
-			c.accept(bytes.TrimSpace(l.data))
+			if data := bytes.TrimSpace(wellFormed(bytes.TrimPrefix(l.data, mark))); len(data) > 0 {
+				c.accept(data)
+			}
 		case id := <-c.silent:
 			return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
 				Message: "no answer to server/discover"}}, nil
@@ -97,6 +100,19 @@ func (c *childConn) Read(context.Context) (jsonrpc.Message, error) {
 			return nil, io.EOF
 		}
 	}
+}
+
+// mark is what some programs begin their output with, to say that it is UTF-8.
+var mark = []byte("\ufeff")
+
+// wellFormed returns a text with U+FFFD in place of what is no UTF-8: what a
+// server sends is passed on as it came, and a client that may not read one
+// answer would lose the connection, and with it all other servers.
+func wellFormed(data []byte) []byte {
+	if utf8.Valid(data) {
+		return data
+	}
+	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
 func (c *childConn) accept(data []byte) {
@@ -108,7 +124,7 @@ func (c *childConn) accept(data []byte) {
 		msg, err := jsonrpc.DecodeMessage(part)
 		if id, ok := answered(part); err != nil && ok { // whoever waits for it need not wait in vain
 			msg, err = &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeParseError,
-				Message: "its answer cannot be read: " + plain(err)}}, nil
+				Message: "its answer cannot be read: " + unread(err)}}, nil
 		}
 		if err != nil {
 			text := cut(printable(string(data)), maxLogLine)

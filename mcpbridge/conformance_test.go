@@ -33,6 +33,7 @@ import (
 type bridge struct {
 	version string
 	old     bool // the upstream server
+	held    bool // to sessions, though it knows the newest revision
 	// fails says why which checks cannot hold, by scenario and check. What is
 	// listed and holds is an error, too.
 	fails map[string]string
@@ -42,7 +43,7 @@ type bridge struct {
 
 const (
 	cannotAskOld  = "the SDK's server asks clients of old revisions by a request; on a session of the newest it refuses to"
-	oneByOne      = "the SDK's server asks by requests in a session: one at a time, without a name"
+	withoutName   = "the SDK's server asks by requests in a session: without a name"
 	oneRound      = "the SDK's server asks clients of old revisions for one round only"
 	allAtOnce     = "the SDK's server asks all it may at once and gives up with the first refusal: which question comes first is chance"
 	asItWasOpened = "a session says once what its client supports: the server is told what all may"
@@ -56,40 +57,58 @@ var bridges = []bridge{
 		"elicitation-sep1034-defaults/elicitation-sep1034-general": cannotAskOld,
 		"elicitation-sep1330-enums/elicitation-sep1330-general":    cannotAskOld,
 	}},
+	{version: "2025-11-25", held: true},
 	{version: "2025-11-25", old: true},
 	{version: "2025-06-18", old: true},
 	{version: "2026-07-28", old: true, fails: map[string]string{
-		"input-required-result-basic-elicitation/sep-2322-elicitation-incomplete":           oneByOne,
-		"input-required-result-ignore-extra-params/sep-2322-ignore-unexpected-params":       oneByOne,
-		"input-required-result-multiple-input-requests/sep-2322-multiple-inputs-incomplete": oneByOne,
-		"input-required-result-multi-round/sep-2322-multi-round-r2":                         oneRound,
-		"server-stateless/sep-2575-server-rejects-undeclared-capability":                    asItWasOpened,
-		"server-stateless/sep-2575-missing-capability-http-400":                             asItWasOpened,
+		"input-required-result-basic-elicitation/sep-2322-elicitation-incomplete":     withoutName,
+		"input-required-result-ignore-extra-params/sep-2322-ignore-unexpected-params": withoutName,
+		"input-required-result-multi-round/sep-2322-multi-round-r2":                   oneRound,
+		"server-stateless/sep-2575-server-rejects-undeclared-capability":              asItWasOpened,
+		"server-stateless/sep-2575-missing-capability-http-400":                       asItWasOpened,
 	}, chance: map[string]string{
 		"input-required-result-capability-check/sep-2322-respect-client-capabilities": allAtOnce,
 	}},
 }
 
 func (b bridge) name() string {
-	if b.old {
+	switch {
+	case b.old:
 		return b.version + " to sessions"
+	case b.held:
+		return b.version + " to stateless, in sessions"
 	}
 	return b.version + " to stateless"
 }
 
+// more is what the app file says of the server beside.
+func (b bridge) more() []string {
+	if b.held {
+		return []string{"sessions: true"}
+	}
+	return nil
+}
+
 func TestConformance(t *testing.T) {
 	command := conformance24(t)
+	everything := everythingServer(t)
+	for _, b := range bridges {
+		t.Run(b.name(), func(t *testing.T) {
+			t.Parallel()
+			b.run(t, command, serveApp(t, everything, b.old, b.more()...))
+		})
+	}
+}
+
+// everythingServer builds the SDK's test server.
+func everythingServer(t *testing.T) string {
+	t.Helper()
 	everything := filepath.Join(t.TempDir(), "everything.exe")
 	build := exec.Command("go", "build", "-o", everything, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, b := range bridges {
-		t.Run(b.name(), func(t *testing.T) {
-			t.Parallel()
-			b.run(t, command, serveApp(t, everything, b.old))
-		})
-	}
+	return everything
 }
 
 // A check is what the suite found.
@@ -138,8 +157,9 @@ func (b bridge) run(t *testing.T, command []string, url string) {
 }
 
 // serveApp serves an app with the upstream server, as helve serve does, and
-// returns the address of its full view.
-func serveApp(t *testing.T, everything string, old bool) string {
+// returns the address of its full view. What more the app file says of the
+// server, a line each, comes last.
+func serveApp(t *testing.T, everything string, old bool, more ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	server := fmt.Sprintf("command: %q", everything)
@@ -147,16 +167,27 @@ func serveApp(t *testing.T, everything string, old bool) string {
 		server = fmt.Sprintf("url: %q", serveSessions(t, everything))
 	}
 	file := filepath.Join(dir, "app.yaml")
+	for name, text := range map[string]string{"SKILL.md": "---\nname: forms\ndescription: Fills in forms.\n---\nSee [all](references/all.md).\n", "references/all.md": "# All\n"} {
+		at := filepath.Join(dir, "skills", "forms", name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	text := fmt.Sprintf(`app: {app_id: conformance, name: Conformance}
+dev: {skill_folders: [skills], serve_skills: ["*"]}
 tools:
-  modules: {conformance: {}, mcp: {}}
+  modules: {conformance: {}, mcp: {}, skills: {}}
   mcp_servers:
     everything:
       %s
       trusted: true
       roots: client
+      %s
   capabilities: {default_policy: auto, max_risk_level: high}
-`, server)
+`, server, strings.Join(more, "\n      "))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -290,7 +290,11 @@ func (c *directCall) take(data []byte) (raw json.RawMessage, done bool, err erro
 		case m.Method != "" && len(m.ID) == 0:
 			c.l.told(m)
 		case m.Method != "":
-			go c.asked(m)
+			ctx, done := c.l.questioned(c.ctx, m.ID)
+			go func() {
+				defer done()
+				c.asked(ctx, m)
+			}()
 		case !m.answers(c.id):
 		case m.Error != nil:
 			return nil, true, m.Error
@@ -471,6 +475,13 @@ func (l *link) told(m *message) {
 		if json.Unmarshal(m.Params, &p) == nil {
 			l.owner.logged(&p)
 		}
+	case "notifications/cancelled":
+		var p struct {
+			ID json.RawMessage `json:"requestId"`
+		}
+		if json.Unmarshal(m.Params, &p) == nil {
+			l.unasked(p.ID)
+		}
 	case "notifications/tools/list_changed":
 		l.stale()
 	case "notifications/resources/list_changed":
@@ -485,8 +496,37 @@ func (l *link) told(m *message) {
 	}
 }
 
-// asked answers a request that the server makes during a call.
-func (c *directCall) asked(m *message) {
+// questioned returns a context that ends when the server cancels the request
+// of that id, or with done.
+func (l *link) questioned(ctx context.Context, id json.RawMessage) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.questions == nil {
+		l.questions = map[string]context.CancelFunc{}
+	}
+	l.questions[string(id)] = cancel
+	return ctx, func() {
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.questions, string(id))
+	}
+}
+
+// unasked cancels a request that the server does not want to be answered.
+func (l *link) unasked(id json.RawMessage) {
+	l.mu.Lock()
+	cancel := l.questions[string(id)]
+	l.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// asked answers a request that the server makes during a call, unless ctx ends
+// first.
+func (c *directCall) asked(ctx context.Context, m *message) {
 	reply := struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -497,7 +537,7 @@ func (c *directCall) asked(m *message) {
 	case "ping":
 		reply.Result = struct{}{}
 	case methodElicit, methodSample, methodRoots:
-		res, err := c.l.answered(c.ctx, m)
+		res, err := c.l.answered(ctx, m)
 		if err != nil {
 			reply.Error = err
 		} else {
@@ -506,5 +546,7 @@ func (c *directCall) asked(m *message) {
 	default:
 		reply.Error = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%.60q is not supported", m.Method)}
 	}
-	c.tell(reply)
+	if ctx.Err() == nil || c.ctx.Err() != nil {
+		c.tell(reply)
+	}
 }

@@ -114,24 +114,42 @@ func (l *link) asking(mark any) (*inFlight, error) {
 // questionID names the question of a server that asks by a request.
 const questionID = "question"
 
-// asked answers a server that asks by a request, on any stream.
-func (l *link) asked(s *upstream, q mcp.InputRequest, meta mcp.Meta) (mcp.InputResponse, error) {
+// asked answers a server that asks by a request, on any stream, unless it
+// cancels that: then ctx ends.
+func (l *link) asked(ctx context.Context, s *upstream, q mcp.InputRequest, meta mcp.Meta) (mcp.InputResponse, error) {
 	call, err := l.asking(meta[callKey])
-	if _, roots := q.(*mcp.ListRootsParams); roots && (err != nil || s.Roots != RootsClient) {
-		return &mcp.ListRootsResult{Roots: s.ownRoots()}, nil // of no call in particular
+	_, roots := q.(*mcp.ListRootsParams)
+	if roots {
+		l.asksRoots()
+		if err != nil || s.Roots != RootsClient {
+			return l.rootsAgain(s), nil // of no call in particular
+		}
 	}
 	if err != nil {
 		return nil, cannotAsk(err)
 	}
-	return l.askedDuring(call, s, q)
+	got, err := l.askedDuring(ctx, call, s, q)
+	if roots && err != nil && ctx.Err() == nil && l.isOver(call) {
+		return l.rootsAgain(s), nil // it was not about the call that has ended
+	}
+	return got, err
+}
+
+// isOver reports whether a call is in flight no more.
+func (l *link) isOver(call *inFlight) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.Contains(l.calls, call)
 }
 
 // askedDuring answers a server that asks by a request about a call.
-func (l *link) askedDuring(call *inFlight, s *upstream, q mcp.InputRequest) (mcp.InputResponse, error) {
+func (l *link) askedDuring(ctx context.Context, call *inFlight, s *upstream, q mcp.InputRequest) (mcp.InputResponse, error) {
 	defer call.clock.pause()()
-	ctx := context.Background()
 	if call.asker != nil {
-		ctx = call.asker.ctx
+		on, cancel := context.WithCancel(call.asker.ctx)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		ctx = on
 		if e, ok := q.(*mcp.ElicitParams); ok && e.ElicitationID != "" {
 			l.sent(e.ElicitationID, call.asker.session)
 		}
@@ -140,6 +158,9 @@ func (l *link) askedDuring(call *inFlight, s *upstream, q mcp.InputRequest) (mcp
 	if err != nil {
 		s.log.Debug("a question of the MCP server is not passed on", "why", err)
 		return nil, cannotAsk(err)
+	}
+	if _, roots := q.(*mcp.ListRootsParams); roots {
+		l.toldRoots(withRoots(call.asker))
 	}
 	return got[questionID], nil
 }
@@ -151,7 +172,7 @@ func (l *link) answered(ctx context.Context, m *message) (mcp.InputResponse, *js
 	if err != nil || json.Unmarshal(raw, &asked) != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request cannot be read"}
 	}
-	got, err := l.askedDuring(callOf(ctx), l.owner, asked[questionID])
+	got, err := l.askedDuring(ctx, callOf(ctx), l.owner, asked[questionID])
 	var refusal *jsonrpc.Error
 	if err != nil && !errors.As(err, &refusal) {
 		refusal = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
@@ -220,7 +241,7 @@ func isQuestion(method string) bool {
 func (s *upstream) asks(l *link, o *mcp.ClientOptions) *mcp.ClientOptions {
 	o.Capabilities = &mcp.ClientCapabilities{Extensions: map[string]any{tasksExtension: map[string]any{}}}
 	if s.Roots == RootsWorkspace || s.Roots == RootsClient {
-		o.Capabilities.RootsV2 = &mcp.RootCapabilities{}
+		o.Capabilities.RootsV2 = &mcp.RootCapabilities{ListChanged: s.Roots == RootsClient}
 	}
 	if s.Asks == AsksAll || s.Asks == AsksElicitation {
 		o.Capabilities.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
@@ -247,7 +268,7 @@ func (s *upstream) replies(l *link) mcp.Middleware {
 			} else {
 				meta = req.GetParams().GetMeta()
 			}
-			got, err := l.asked(s, q, meta)
+			got, err := l.asked(ctx, s, q, meta)
 			if err != nil {
 				return nil, err
 			}
@@ -262,6 +283,9 @@ func (l *link) converse(ctx context.Context, s *upstream, method string, p rawPa
 	ctx, done := l.during(ctx, method, c)
 	defer done()
 	a := askerOf(ctx)
+	if mayAsk(method) {
+		l.handRoots(ctx, a)
+	}
 	if mayAsk(method) && l.protocol >= firstStateless {
 		p.Meta = mcp.Meta{mcp.MetaKeyClientCapabilities: a.toldTo(s)}
 		if a != nil && a.logs != "" {

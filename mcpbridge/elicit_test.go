@@ -3,9 +3,11 @@ package mcpbridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -123,6 +125,49 @@ func TestNobodyElseIsAsked(t *testing.T) {
 	<-done
 	if len(asked) > 0 {
 		t.Error("somebody else was asked")
+	}
+}
+
+// A question that its server takes back is taken back at the client, while
+// the call goes on.
+func TestQuestionsAreTakenBack(t *testing.T) {
+	asked, withdrawn := make(chan struct{}, 1), make(chan struct{}, 1)
+	server := func() *mcp.Server {
+		return sdkServer(func(s *mcp.Server) {
+			s.AddTool(&mcp.Tool{Name: "get_name", InputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					on, cancel := context.WithCancel(ctx)
+					go func() {
+						<-asked
+						cancel()
+					}()
+					_, err := r.Session.Elicit(on, &mcp.ElicitParams{Message: "Who?", RequestedSchema: json.RawMessage(nameForm)})
+					if err == nil {
+						return nil, errors.New("it was answered")
+					}
+					select {
+					case <-withdrawn:
+						return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "withdrawn"}}}, nil
+					case <-time.After(15 * time.Second):
+						return nil, errors.New("the person still sees the question")
+					}
+				})
+		})
+	}
+	h, _ := gateway(t, nil, rename(serveOld(t, server(), "/sse"), "old"), rename(serveHTTP(t, server(), false), "web"))
+	o := &mcp.ClientOptions{ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked <- struct{}{}
+		<-ctx.Done()
+		withdrawn <- struct{}{}
+		return nil, ctx.Err()
+	}}
+	web := h.http(t, "").URL
+	for name, s := range map[string]*mcp.ClientSession{"stdio": h.pipe(t, "", o, "2025-11-25"), "http": dial(t, web, o, "2025-11-25")} {
+		for _, server := range []string{"old", "web"} {
+			if got := text(call(t, s, "mcp__"+server+"__get_name", nil)); got != "withdrawn" {
+				t.Errorf("%s over %s: %q", server, name, got)
+			}
+		}
 	}
 }
 

@@ -227,7 +227,7 @@ func (e *endpoint) subscribe(ctx context.Context, req *mcp.SubscribeRequest) err
 }
 
 func (e *endpoint) follow(ctx context.Context, from tool.Origin, req *mcp.SubscribeRequest) error {
-	s, own, err := survey(ctx, e.visible(from, readTool), false).find(req.Params.URI)
+	s, own, err := e.survey(ctx, from).find(req.Params.URI)
 	if err != nil {
 		return unfound{err}
 	}
@@ -306,6 +306,9 @@ func (e *endpoint) unwatch(at place) {
 // capabilities are what clients are told that they may ask for.
 func (s *Server) capabilities() *mcp.ServerCapabilities {
 	caps := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: s.opts.Changed != nil}}
+	if s.opts.Skills != nil {
+		caps.Resources = &mcp.ResourceCapabilities{ListChanged: s.opts.Upstreams != nil}
+	}
 	if s.opts.Upstreams != nil {
 		caps.Resources = &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true}
 		caps.Prompts = &mcp.PromptCapabilities{ListChanged: true}
@@ -319,12 +322,10 @@ func (s *Server) capabilities() *mcp.ServerCapabilities {
 }
 
 // honest leaves out of an answer the capabilities that nothing stands behind:
-// without upstream servers there are neither resources nor prompts. Servers
-// that have yet to say what they offer count as if they had both.
-func (s *Server) honest(res mcp.Result) {
-	if u := s.opts.Upstreams(); u != nil && len(u.servers) > 0 {
-		return
-	}
+// without upstream servers there are neither prompts nor resources, but for
+// skills of the app. Servers that have yet to say what they offer count as if
+// they had both. Skills are added where there are any that the client may see.
+func (e *endpoint) honest(req mcp.Request, res mcp.Result) {
 	var caps *mcp.ServerCapabilities
 	switch r := res.(type) {
 	case *mcp.InitializeResult:
@@ -332,7 +333,28 @@ func (s *Server) honest(res mcp.Result) {
 	case *mcp.DiscoverResult:
 		caps = r.Capabilities
 	}
-	if caps != nil {
-		caps.Resources, caps.Prompts, caps.Completions, caps.Logging = nil, nil, nil, nil
+	if caps == nil {
+		return
+	}
+	has, directories := false, false
+	switch r := req.(type) {
+	case *mcp.ServerRequest[*mcp.InitializeParams]:
+		has, directories = e.hasSkills(originOf(e, r))
+	case *mcp.ServerRequest[*mcp.DiscoverParams]:
+		has, directories = e.hasSkills(originOf(e, r))
+	}
+	var ups *Upstreams
+	if e.s.opts.Upstreams != nil {
+		ups = e.s.opts.Upstreams()
+	}
+	if ups == nil || len(ups.servers) == 0 {
+		if caps.Prompts, caps.Completions, caps.Logging = nil, nil, nil; has && caps.Resources != nil {
+			caps.Resources = &mcp.ResourceCapabilities{ListChanged: caps.Resources.ListChanged}
+		} else {
+			caps.Resources, has = nil, false
+		}
+	}
+	if has {
+		caps.AddExtension(skillsExtension, skillSettings(directories))
 	}
 }

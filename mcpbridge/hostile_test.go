@@ -8,9 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/tool"
@@ -61,6 +64,14 @@ var hostiles = map[string]scripted{
 		},
 		"tools/call": func(id, _ json.RawMessage) string { return "calling\n" + reply(`{"content":[]}`)(id, nil) },
 	},
+	"latin": { // another encoding than UTF-8, and the mark of that
+		"tools/list": func(id, _ json.RawMessage) string { return "\ufeff" + reply(`{"tools":[{"name":"get"}]}`)(id, nil) },
+		"tools/call": reply(latin),
+	},
+	"future": {"initialize": reply(`{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"0"}}`)},
+	"keyless": {"initialize": func(id, _ json.RawMessage) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no licence key"}}`, id)
+	}},
 	"circle":   {"tools/list": reply(`{"tools":[],"nextCursor":"again"}`)},
 	"endless":  {"tools/list": endless()},
 	"swarm":    {"tools/list": reply(`{"tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"x"},`, 10_001), ",") + `]}`)},
@@ -110,6 +121,9 @@ var hostiles = map[string]scripted{
 			if p.Arguments.Want == "error" {
 				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"bad \u001b[31margument","data":{"x":1}}}`, id)
 			}
+			if p.Arguments.Want == "word" {
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"no"}`, id)
+			}
 			if p.Arguments.Want == "huge" {
 				return reply(`{"content":[{"type":"text","text":"`+strings.Repeat("x", 65<<20)+`"}]}`)(id, nil)
 			}
@@ -151,6 +165,9 @@ func TestHostileServers(t *testing.T) {
 		err   string
 	}{
 		{self("noisy"), mcpbridge.Started, 1, ""},
+		{self("latin"), mcpbridge.Started, 1, ""},
+		{self("future"), mcpbridge.Failed, 0, "it speaks the revision 1999-01-01 of the protocol, which Helve does not"},
+		{self("keyless"), mcpbridge.Failed, 0, "no licence key"},
 		{self("circle"), mcpbridge.Failed, 0, `in a circle: the cursor "again" came twice`},
 		{self("endless"), mcpbridge.Failed, 0, "more than 2000 pages"},
 		{self("swarm"), mcpbridge.Failed, 0, "more than 10000 tools"},
@@ -173,6 +190,30 @@ func TestHostileServers(t *testing.T) {
 			t.Errorf("%s calls itself %q, of %s", name, st.Server, st.Protocol)
 		}
 		g.ups.Close()
+	}
+}
+
+const latin = `{"content":[{"type":"text","text":"caf` + "\xe9" + `"}],"structuredContent":{"caf` + "\xe9" + `":1}}`
+
+// What is no UTF-8 goes no further: a client that may not read one answer loses
+// its connection, and with it all other servers.
+func TestOtherEncodings(t *testing.T) {
+	g := open(t, self("latin"))
+	m := &moody{}
+	m.script = func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		if m.next()%2 == 0 {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, "data: "+reply(latin)(id, nil)+"\n\n")
+			return
+		}
+		io.WriteString(w, reply(latin)(id, nil))
+	}
+	web := m.open(t)
+	for name, res := range map[string]*tool.Result{"stdio": g.call(t, "mcp.kid.get", `{}`),
+		"an answer": web.call(t, "mcp.web.send_mail", `{}`), "a stream": web.call(t, "mcp.web.send_mail", `{}`)} {
+		if res.Err != nil || res.JoinText() != "caf\ufffd" || !utf8.Valid(res.Structured) || string(res.Structured) != "{\"caf\ufffd\":1}" {
+			t.Errorf("%s: %+v, %q", name, res, res.Structured)
+		}
 	}
 }
 
@@ -225,7 +266,7 @@ func TestResults(t *testing.T) {
 	}
 	for want, part := range map[string]string{
 		"error": "refused the call: bad argument (code -32602)", `"text"`: "cannot be read", `null`: "cannot be read", `[]`: "cannot be read", `{"content":"no"}`: "cannot be read: content is a JSON string, which it may not be",
-		`{"resultType":"input_required","inputRequests":{}}`: "wants input: and asks nothing", "huge": "more than 64 MiB",
+		`{"resultType":"input_required","inputRequests":{}}`: "wants input: and asks nothing", "word": "its answer cannot be read: it has not the form of the protocol (code", "huge": "more than 64 MiB",
 	} {
 		if res := get(want); res.Err == nil || !strings.Contains(res.Err.Message, part) || strings.Contains(res.Err.Message, "\x1b") {
 			t.Errorf("%.40s: %+v; want %s", want, res.Err, part)
@@ -303,6 +344,63 @@ func TestCallTimeout(t *testing.T) {
 	res := g.call(t, "mcp.web.get_x", `{}`)
 	if res.Err == nil || res.Err.Code != tool.CodeTimeout || !res.Err.Retryable {
 		t.Errorf("%+v; servers %+v", res, g.ups.Status())
+	}
+}
+
+// Requests follow a server to another path of its own, with all that they carry.
+func TestRequestsAreSentOn(t *testing.T) {
+	m := &moody{}
+	var without int
+	mux := http.NewServeMux()
+	mux.Handle("/mcp/", m)
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Key") != "k" {
+			without++
+		}
+		http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
+	})
+	mux.HandleFunc("/circle", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/circle", http.StatusPermanentRedirect)
+	})
+	web := httptest.NewServer(mux)
+	defer web.Close()
+	g := open(t, mcpbridge.Upstream{Name: "web", URL: web.URL + "/mcp", Headers: map[string]string{"X-Key": "k"}})
+	for range 2 {
+		if res := g.call(t, "mcp.web.send_mail", `{}`); res.Err != nil || res.JoinText() != "sent" || without > 0 {
+			t.Errorf("%+v, %d requests without their headers; servers %+v", res, without, g.ups.Status())
+		}
+	}
+	g.ups.Close()
+	circle := open(t, mcpbridge.Upstream{Name: "web", URL: web.URL + "/circle"})
+	if st := circle.status(t); st.State != mcpbridge.Failed || !strings.Contains(st.Error, "on and on") {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Who signs in by the address does so with every request, and is not told.
+func TestUsersOfAddresses(t *testing.T) {
+	m := &moody{}
+	var sent []string
+	var mu sync.Mutex
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		mu.Lock()
+		sent = append(sent, user+"+"+password+" to "+r.UserAgent())
+		mu.Unlock()
+		m.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	g := open(t, mcpbridge.Upstream{Name: "web", URL: strings.Replace(web.URL, "://", "://ann%40x:s%3acret@", 1) + "/mcp"})
+	if res := g.call(t, "mcp.web.send_mail", `{}`); res.Err != nil || res.JoinText() != "sent" {
+		t.Errorf("%+v; servers %+v", res, g.ups.Status())
+	}
+	g.ups.Close()
+	if slices.ContainsFunc(sent, func(s string) bool { return s != "ann@x+s:cret to helve/test" }) || len(sent) < 4 {
+		t.Errorf("sent %q", sent)
+	}
+	gone := open(t, mcpbridge.Upstream{Name: "web", URL: "http://t0ken@127.0.0.1:1/mcp"})
+	if st := gone.status(t); st.State != mcpbridge.Failed || strings.Contains(st.Error, "t0ken") {
+		t.Errorf("%+v", st)
 	}
 }
 

@@ -88,7 +88,7 @@ func retryAfter(resp *http.Response) (wait time.Duration, told bool) {
 func (t *httpTransport) understood(r *http.Request, resp *http.Response) (*http.Response, error) {
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	ok := resp.StatusCode == http.StatusOK && (kind == "application/json" || kind == "text/event-stream")
-	if ok || resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+	if ok || resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden || t.sendsOn(r, resp) {
 		return resp, nil
 	}
 	inSession := r.Header.Get(sessionHeader) != ""
@@ -118,6 +118,17 @@ func (t *httpTransport) understood(r *http.Request, resp *http.Response) (*http.
 	return resp, nil
 }
 
+// sendsOn reports whether the answer is that the same request be made at
+// another path of the same server, as many want that have a slash at the end of
+// theirs.
+func (t *httpTransport) sendsOn(r *http.Request, resp *http.Response) bool {
+	if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+		return false
+	}
+	to, err := r.URL.Parse(resp.Header.Get("Location"))
+	return err == nil && resp.Header.Get("Location") != "" && t.same(to)
+}
+
 // readWhole returns an answer that is one message when all of it is here, lest one
 // that breaks off end the connection.
 func readWhole(r *http.Request, resp *http.Response) (*http.Response, error) {
@@ -127,6 +138,7 @@ func readWhole(r *http.Request, resp *http.Response) (*http.Response, error) {
 	data, err := io.ReadAll(resp.Body)
 	givenUp := r.Context().Err() != nil
 	resp.Body.Close() // which ends the request
+	data = wellFormed(data)
 	if err == nil && len(data) > 0 && !json.Valid(data) {
 		err = errors.New("the answer is no JSON")
 	}
@@ -194,6 +206,8 @@ func refusalByHTTP(id json.RawMessage, resp *http.Response, e httpError) []byte 
 	switch {
 	case e.Status < 300:
 		said = fmt.Sprintf("it answered with %s, which is no message of the protocol (%s)", orElse(resp.Header.Get("Content-Type"), "nothing"), said)
+	case e.Status < 400 && resp.Header.Get("Location") != "":
+		said += ", which leads elsewhere: is the url right?"
 	case e.RetryAfter > 0:
 		said += fmt.Sprintf("; it is to be called again in %d s", e.RetryAfter)
 	}

@@ -82,6 +82,14 @@ func (m *moody) do(w http.ResponseWriter, id json.RawMessage) {
 	io.WriteString(w, reply(`{"content":[{"type":"text","text":"sent"}]}`)(id, nil))
 }
 
+// next counts calls.
+func (m *moody) next() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done++
+	return m.done
+}
+
 func (m *moody) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,8 +3,10 @@ package mcpbridge
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,6 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 )
 
 // errTooLarge is the error of an answer beyond maxAnswer.
@@ -24,7 +29,9 @@ type httpTransport struct {
 	conns   *conns          // of direct calls; nil: they go through base
 	life    context.Context // of the connection
 	cancel  context.CancelFunc
-	url     *url.URL
+	address string   // without the user who signs in
+	url     *url.URL // of the same; nil: it is none
+	agent   string   // what we call ourselves; some doors are shut to the library's name
 	headers map[string]string
 	account *account    // nil: nobody signs in
 	absent  atomic.Bool // the server says that it has no such transport
@@ -38,18 +45,33 @@ type httpTransport struct {
 // read behind the next one.
 const idleConns = 64
 
+// maxRedirects is how often a request is sent on, within one server.
+const maxRedirects = 5
+
 func newHTTPTransport(s *upstream) *httpTransport {
 	w := s.full()
-	t := &httpTransport{headers: w.Headers, account: w.account, wait: s.startTimeout(), base: &http.Transport{
+	t := &httpTransport{agent: strings.TrimSuffix("helve/"+s.o.Version, "/"), headers: w.Headers, account: w.account, wait: s.startTimeout(), base: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment, // the operator has named the address: nobody has to judge where it leads
 		ResponseHeaderTimeout: max(s.startTimeout(), s.callTimeout()), TLSHandshakeTimeout: 10 * time.Second,
 		IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: idleConns, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 1 << 20}}
+	t.address = w.URL
 	t.url, _ = url.Parse(w.URL) // a bad one fails with the first request
+	if t.url != nil && t.url.User != nil {
+		t.signIn(t.url.User)
+	}
 	t.life, t.cancel = context.WithCancel(context.Background())
-	if peeks && t.url != nil && t.url.Scheme == "http" && isASCII(t.url.Host) {
+	if peeks && t.url != nil && t.url.Scheme == "http" && isASCII(t.url.Host) && !t.proxied() {
 		t.conns = &conns{addr: net.JoinHostPort(t.url.Hostname(), cmp.Or(t.url.Port(), "80")),
 			wait: t.base.ResponseHeaderTimeout, most: t.base.MaxResponseHeaderBytes}
 	}
 	return t
+}
+
+// proxied reports whether the environment wants requests to go by a proxy, or
+// is wrong about that.
+func (t *httpTransport) proxied() bool {
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: t.url})
+	return proxy != nil || err != nil
 }
 
 // trip makes a request.
@@ -60,10 +82,33 @@ func (t *httpTransport) trip(r *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(r)
 }
 
+// signIn sends the user part of the address as browsers do, and takes it out of
+// the address, which errors tell.
+func (t *httpTransport) signIn(user *url.Userinfo) {
+	at := *t.url
+	at.User = nil
+	t.url, t.address = &at, at.String()
+	for name := range t.headers {
+		if strings.EqualFold(name, "Authorization") {
+			return
+		}
+	}
+	r := http.Request{Header: http.Header{}}
+	password, _ := user.Password()
+	r.SetBasicAuth(user.Username(), password)
+	if t.headers = maps.Clone(t.headers); t.headers == nil {
+		t.headers = map[string]string{}
+	}
+	t.headers["Authorization"] = r.Header.Get("Authorization")
+}
+
 func (t *httpTransport) client() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if !t.same(r.URL) || len(via) > 5 {
+		switch {
+		case !t.same(r.URL):
 			return fmt.Errorf("the server sends requests on to %s, which is another: its headers are not for it", r.URL.Host)
+		case len(via) > maxRedirects:
+			return errors.New("the server sends requests on and on")
 		}
 		return nil
 	}}
@@ -92,6 +137,7 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.life, cancel)
 	r = r.Clone(ctx)
+	r.Header.Set("User-Agent", t.agent)
 	for name, value := range t.headers {
 		r.Header.Set(name, value)
 	}
@@ -115,7 +161,7 @@ func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body := &boundedBody{ReadCloser: resp.Body, left: maxAnswer, done: func() { stop(); cancel() }}
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		body.left = -1
-		resp.Body = &tallied{ReadCloser: body, tally: t.tally}
+		resp.Body = &tallied{ReadCloser: &rest{transform.NewReader(body, runes.ReplaceIllFormed()), body}, tally: t.tally} // as wellFormed
 		if call := callOf(r.Context()); call != nil && !isComplete(r.Context()) {
 			resp.Body = newMarkedStream(resp.Body, call.mark)
 		}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"regexp"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ type link struct {
 	direct  *direct       // nil: only the library speaks to the server
 	owner   *upstream
 
+	rootsChanged func() // tells the server that its roots have changed
+
 	tally tally // of progress
 
 	mu       sync.Mutex
@@ -43,6 +46,10 @@ type link struct {
 	tokens   int
 	calls    []*inFlight
 	visits   []visit
+	roots    *roots       // nil: the server has not asked, or is to ask again
+	change   *rootsChange // of roots, the last that a call waited for
+
+	questions map[string]context.CancelFunc // that the server asks during direct calls, by id
 }
 
 // stopTimeout bounds how long a session may take to end.
@@ -57,6 +64,8 @@ func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*li
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { l.progressed(r.Params) },
 	})))
 	client.AddReceivingMiddleware(s.sturdy, s.replies(l))
+	// The library tells servers when a root is added; this one is never listed.
+	l.rootsChanged = func() { client.AddRoots(&mcp.Root{URI: "file:///changed"}) }
 	if err := addMethods(client); err != nil {
 		return nil, err
 	}
@@ -70,7 +79,7 @@ func dialBy(ctx context.Context, s *upstream, web *httpTransport, old bool) (*li
 	}
 	done := make(chan connected, 1)
 	var o *mcp.ClientSessionOptions
-	if old {
+	if old || s.Sessions {
 		o = &mcp.ClientSessionOptions{ProtocolVersion: lastWithStreams}
 	}
 	go func() {
@@ -119,10 +128,10 @@ func (l *link) transport(s *upstream, web *httpTransport, old bool) (mcp.Transpo
 	if web != nil {
 		l.kill, web.tally = web.close, &l.tally
 		if !old {
-			web.direct = &direct{url: s.full().URL, client: web.client()}
+			web.direct = &direct{url: web.address, client: web.client()}
 			l.direct = web.direct
 		}
-		return web.transport(s.full().URL, old), nil
+		return web.transport(web.address, old), nil
 	}
 	p, err := start(s.full().Upstream, s.o.Root, s.keeper, s.log)
 	if err != nil {
@@ -165,20 +174,33 @@ func (l *link) why() error {
 	return l.explain(err)
 }
 
-// explain adds how the server's process ended, if it did.
+// explain adds how the server's process ended, if it did by itself: not because
+// of what it answered, which is an error that says why.
 func (l *link) explain(err error) error {
 	if l.proc == nil || errors.Is(err, errTooLarge) {
 		return err
 	}
+	if m := otherRevision.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("it speaks the revision %s of the protocol, which Helve does not", m[1])
+	}
+	if refusedBy(err) != nil {
+		return err
+	}
 	select { // it may be ending just now
 	case <-l.proc.exited:
-	case <-time.After(pipeGrace):
+	case <-time.After(exitGrace):
 	}
 	if how := l.proc.epitaph(); how != "" {
 		return errors.New(how)
 	}
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("it closed its standard output%s", l.proc.remarks())
+	}
 	return err
 }
+
+// otherRevision is what the library says of a server whose revision it does not know.
+var otherRevision = regexp.MustCompile(`unsupported protocol version: "([^"]*)"`)
 
 // late is the error of a server that was not ready in time.
 func (l *link) late(ctx context.Context) error {

@@ -45,17 +45,23 @@ func (l *listens) begin(req *jsonrpc.Request) bool {
 	return true
 }
 
-// cancelled takes the end of a request, and returns what the library is to see.
-func (l *listens) cancelled(msg jsonrpc.Message) []jsonrpc.Message {
-	req := msg.(*jsonrpc.Request)
+// cancelledBy returns the id of the request that a notification ends.
+func cancelledBy(msg jsonrpc.Message) (id jsonrpc.ID, ok bool) {
+	req, _ := msg.(*jsonrpc.Request)
 	var p struct {
 		ID any `json:"requestId"`
 	}
-	if json.Unmarshal(req.Params, &p) != nil {
-		return []jsonrpc.Message{msg}
+	if req == nil || json.Unmarshal(req.Params, &p) != nil {
+		return id, false
 	}
 	id, err := jsonrpc.MakeID(p.ID)
-	if err != nil || !l.end(id) {
+	return id, err == nil
+}
+
+// cancelled takes the end of a request, and returns what the library is to see.
+func (l *listens) cancelled(msg jsonrpc.Message) []jsonrpc.Message {
+	id, ok := cancelledBy(msg)
+	if !ok || !l.end(id) {
 		return []jsonrpc.Message{msg}
 	}
 	l.held = append(l.held, msg)

@@ -11,7 +11,7 @@ import (
 )
 
 // allKinds are the kinds of things beside tools.
-var allKinds = []*kind{resources, templates, prompts}
+var allKinds = []*kind{resources, templates, prompts, skills}
 
 // recallLists believes the lists of a record while the server does not run.
 func (s *upstream) recallLists(r *record) {
@@ -29,8 +29,9 @@ func (s *upstream) recallLists(r *record) {
 	}
 }
 
-// keepList has the store keep a list beside the tools.
-func (s *upstream) keepList(k *kind, raws []json.RawMessage) {
+// keepList has the store keep a list beside the tools, and reports whether it
+// is another than before.
+func (s *upstream) keepList(k *kind, raws []json.RawMessage) bool {
 	s.mu.Lock()
 	lists := slices.Clone(s.lists)
 	at := slices.IndexFunc(lists, func(l keptList) bool { return l.Key == k.key })
@@ -46,6 +47,7 @@ func (s *upstream) keepList(k *kind, raws []json.RawMessage) {
 	if last != nil && !same {
 		s.save(last)
 	}
+	return !same
 }
 
 // kept returns what is kept of a list, if anything is.
@@ -91,8 +93,12 @@ func (s *upstream) learn(ctx context.Context, l *link) {
 
 // learned notes a list that was read after the change of that number.
 func (s *upstream) learned(k *kind, raws []json.RawMessage, tells bool, change int) *list {
-	s.keepList(k, raws)
 	l := newList(k, raws)
+	if s.keepList(k, raws) {
+		for _, why := range l.leftOut {
+			s.log.Warn("a skill of the MCP server cannot be used", "why", why)
+		}
+	}
 	r := &s.relay
 	r.mu.Lock()
 	defer r.mu.Unlock()

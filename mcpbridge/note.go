@@ -15,6 +15,8 @@ var noted = map[string]string{
 	"logging/setLevel":      "mcp.set_log_level",
 	methodUpdateTask:        "mcp.answer_task",
 	methodCancelTask:        "mcp.cancel_task",
+	methodGetSkill:          "mcp.get_skill",
+	methodReadDirectory:     "mcp.read_directory",
 }
 
 // An unfound error says that what a client named does not exist, as far as it

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/mcpbridge"
 	"github.com/helve-ai/helve/pipeline"
@@ -263,4 +265,45 @@ func TestInspector(t *testing.T) {
 			t.Errorf("wrong arguments give\n%s", got)
 		}
 	}
+}
+
+// The filesystem server, which keeps what it is told, works in the folders of
+// whoever calls it.
+func TestFilesystemServerFollowsRoots(t *testing.T) {
+	up := mcpbridge.Upstream{Name: "files", Command: npm(t, "mcp-server-filesystem"), Args: []string{t.TempDir()}, Roots: mcpbridge.RootsClient}
+	h, _ := gateway(t, nil, up)
+	root := func(dir string) *mcp.Root { return &mcp.Root{URI: "file://" + dir, Name: filepath.Base(dir)} }
+	anns, bobs, more := t.TempDir(), t.TempDir(), t.TempDir()
+	ann, bob := mcp.NewClient(&mcp.Implementation{Name: "ann"}, nil), mcp.NewClient(&mcp.Implementation{Name: "bob"}, nil)
+	ann.AddRoots(root(anns))
+	bob.AddRoots(root(bobs))
+	web := h.http(t, "").URL
+	connect := func(c *mcp.Client, version string) *mcp.ClientSession {
+		s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: web}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	a, b := connect(ann, "2025-11-25"), connect(bob, "2026-07-28")
+	knows := func(s *mcp.ClientSession, dirs ...string) {
+		t.Helper()
+		got := ""
+		until(t, "the server works in the caller's folders", func() bool {
+			got = text(call(t, s, "mcp__files__list_allowed_directories", nil))
+			for _, dir := range []string{anns, bobs, more} {
+				if strings.Contains(got, dir) != slices.Contains(dirs, dir) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	knows(a, anns)
+	knows(b, bobs)
+	knows(a, anns)
+	ann.AddRoots(root(more))
+	knows(a, anns, more)
+	knows(b, bobs)
 }

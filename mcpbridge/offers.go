@@ -18,10 +18,13 @@ import (
 	"github.com/helve-ai/helve/tool"
 )
 
+// ReadTool is the tool that reads resources of upstream servers.
+const ReadTool = "mcp.read_resource"
+
 // The tools as which reading and getting are judged: what they are not allowed
 // to do for a caller, the protocol's own methods are not either.
 const (
-	readTool = "mcp.read_resource"
+	readTool = ReadTool
 	getTool  = "mcp.get_prompt"
 )
 
@@ -55,63 +58,105 @@ func (e *endpoint) visible(from tool.Origin, standIn string) []*upstream {
 
 // An atlas tells which servers have which addresses. A resource keeps its
 // address if one server only has it. A template keeps its address if no other
-// server uses the scheme. All others are qualified.
+// server uses the scheme. A skill keeps its address if no other server, nor the
+// app, has anything in its space, and its files as it does. All others are
+// qualified.
 type atlas struct {
 	servers   []*upstream
 	resources []*list
 	templates []*list
-	offering  int // servers that have any resource or template
+	skills    []*list
+	taken     map[string]bool // the spaces of the app's own skills
+	offering  int             // servers that have any resource, template or skill
 }
 
-// survey asks the servers what they have, anew if that may have changed.
-func survey(ctx context.Context, servers []*upstream, anew bool) *atlas {
-	ask := (*upstream).known
-	if anew {
-		ask = (*upstream).listed
+// survey asks the servers that a caller may see what they have; what may have
+// changed of the kinds in anew, anew.
+func (e *endpoint) survey(ctx context.Context, from tool.Origin, anew ...*kind) *atlas {
+	a := &atlas{servers: e.visible(from, readTool), taken: map[string]bool{}}
+	for _, f := range e.folders(from) {
+		a.taken[space(f.URI())] = true
 	}
-	a := &atlas{servers: servers}
-	of := func(k *kind) func(*upstream) *list {
-		return func(s *upstream) *list {
+	of := func(k *kind) []*list {
+		ask := (*upstream).known
+		if slices.Contains(anew, k) {
+			ask = (*upstream).listed
+		}
+		return each(a.servers, func(s *upstream) *list {
+			if k == skills && !s.says(skills.capability()) {
+				return &list{}
+			}
 			if l := ask(s, ctx, k); l != nil {
 				return l
 			}
 			return &list{}
-		}
+		})
 	}
-	a.resources, a.templates = each(servers, of(resources)), each(servers, of(templates))
-	for i := range servers {
-		if len(a.resources[i].entries)+len(a.templates[i].entries) > 0 {
+	a.resources, a.templates, a.skills = of(resources), of(templates), of(skills)
+	for i := range a.servers {
+		if a.offers(i) {
 			a.offering++
 		}
 	}
 	return a
 }
 
-// having returns the servers that list the address as a resource.
+func (a *atlas) offers(i int) bool {
+	return len(a.resources[i].entries)+len(a.templates[i].entries)+len(a.skills[i].entries) > 0 || a.servers[i].says(skills.capability())
+}
+
+// having returns the servers that list the address as a resource, or as a file
+// of a skill.
 func (a *atlas) having(uri string) (at []int) {
 	for i := range a.servers {
-		if a.resources[i].has[uri] {
+		if a.resources[i].has[uri] || a.skills[i].files[uri] {
 			at = append(at, i)
 		}
 	}
 	return at
+}
+
+// sole reports whether a server alone has something in a space.
+func (a *atlas) sole(i int, space string) bool {
+	for j := range a.servers {
+		if j != i && (a.skills[j].spaces[space] || a.resources[j].spaces[space]) {
+			return false
+		}
+	}
+	return !a.taken[space]
 }
 
 // using returns the servers that use the scheme.
 func (a *atlas) using(scheme string) (at []int) {
 	for i := range a.servers {
-		if a.resources[i].schemes[scheme] || a.templates[i].schemes[scheme] {
+		if a.resources[i].schemes[scheme] || a.templates[i].schemes[scheme] || a.skills[i].schemes[scheme] {
 			at = append(at, i)
 		}
 	}
 	return at
 }
 
-// shown returns the address under which a server's resource or template is shown.
+// within returns the servers that have skills in a space.
+func (a *atlas) within(space string) (at []int) {
+	for i := range a.servers {
+		if a.skills[i].spaces[space] {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// shown returns the address under which a server's resource, template or skill
+// is shown.
 func (a *atlas) shown(i int, k *kind, uri string) string {
-	alone := len(a.having(uri)) == 1
-	if s := scheme(uri); k == templates {
+	var alone bool
+	switch s, sp := scheme(uri), space(uri); {
+	case k == templates:
 		alone = a.offering == 1 || s != "" && len(a.using(s)) == 1
+	case k == skills || a.skills[i].spaces[sp]:
+		alone = a.sole(i, sp)
+	default:
+		alone = len(a.having(uri)) == 1 && !a.taken[sp]
 	}
 	if !alone || strings.HasPrefix(uri, ourScheme) {
 		return qualified(a.servers[i].Name, uri)
@@ -131,13 +176,18 @@ func (a *atlas) find(uri string) (*upstream, string, error) {
 		}
 		return nil, "", mcp.ResourceNotFoundError(uri)
 	}
+	if a.taken[space(uri)] {
+		return nil, "", mcp.ResourceNotFoundError(uri)
+	}
 	at := a.having(uri)
 	if s := scheme(uri); len(at) == 0 && s != "" {
-		at = a.using(s)
+		if at = a.within(space(uri)); len(at) == 0 {
+			at = a.using(s)
+		}
 	}
 	if len(at) == 0 && a.offering == 1 { // it may have more than it lists
 		for i := range a.servers {
-			if len(a.resources[i].entries)+len(a.templates[i].entries) > 0 {
+			if a.offers(i) {
 				at = append(at, i)
 			}
 		}
@@ -238,15 +288,18 @@ type pagedResult struct {
 	Resources  json.RawMessage `json:"resources,omitempty"`
 	Templates  json.RawMessage `json:"resourceTemplates,omitempty"`
 	Prompts    json.RawMessage `json:"prompts,omitempty"`
+	Skills     json.RawMessage `json:"skills,omitempty"`
 }
 
 func (e *endpoint) listResources(ctx context.Context, from tool.Origin, k *kind, cursor, version string) (mcp.Result, error) {
-	return e.page(k, from, cursor, version, func() ([]json.RawMessage, error) {
+	return e.page(k, "", from, cursor, version, func() ([]json.RawMessage, error) {
 		var all []json.RawMessage
-		a := survey(ctx, e.visible(from, readTool), true)
+		a := e.survey(ctx, from, resources, templates)
 		lists := a.resources
 		if k == templates {
 			lists = a.templates
+		} else {
+			all = e.instructions(ctx, from)
 		}
 		for i, l := range lists {
 			for _, en := range l.entries {
@@ -266,7 +319,7 @@ func (e *endpoint) listPrompts(ctx context.Context, req *mcp.ListPromptsRequest)
 	if req.Params != nil {
 		cursor = req.Params.Cursor
 	}
-	return e.page(prompts, from, cursor, req.ProtocolVersion(), func() ([]json.RawMessage, error) {
+	return e.page(prompts, "", from, cursor, req.ProtocolVersion(), func() ([]json.RawMessage, error) {
 		var all []json.RawMessage
 		c := promptsOf(ctx, e.visible(from, getTool), true)
 		for i, s := range c.servers {
@@ -283,10 +336,11 @@ func (e *endpoint) listPrompts(ctx context.Context, req *mcp.ListPromptsRequest)
 }
 
 // page returns a page of a list: the first of what all returns, or the one at
-// the cursor of a list that was begun before.
-func (e *endpoint) page(k *kind, from tool.Origin, cursor, version string, all func() ([]json.RawMessage, error)) (mcp.Result, error) {
+// the cursor of a list that was begun before. Of several lists of a kind, which
+// says the one.
+func (e *endpoint) page(k *kind, which string, from tool.Origin, cursor, version string, all func() ([]json.RawMessage, error)) (mcp.Result, error) {
 	ls := &e.offers
-	key := k.key + "\x00" + from.User
+	key := k.key + "\x00" + from.User + "\x00" + which
 	var l *listing
 	n := 0
 	if cursor == "" {
@@ -309,18 +363,20 @@ func (e *endpoint) page(k *kind, from tool.Origin, cursor, version string, all f
 	}
 	res := &pagedResult{}
 	switch k {
-	case resources:
+	case resources, children:
 		res.Resources = l.pages[n]
 	case templates:
 		res.Templates = l.pages[n]
+	case skills:
+		res.Skills = l.pages[n]
 	default:
 		res.Prompts = l.pages[n]
 	}
 	if n+1 < len(l.pages) {
 		res.NextCursor = l.digest + "." + strconv.Itoa(n+1)
 	}
-	if version >= firstStateless {
-		res.ResultType, res.TTL, res.Scope = complete(version), new(int), "private"
+	if res.ResultType = complete(version); version >= firstStateless && k != children {
+		res.TTL, res.Scope = new(int), "private"
 	}
 	return res, nil
 }
@@ -360,6 +416,12 @@ func (ls *listings) keep(l *listing, most int) {
 // setField returns the object with another text in a field that it has, and
 // nothing else changed.
 func setField(raw json.RawMessage, field, text string) (json.RawMessage, error) {
+	return changeField(raw, field, func(json.RawMessage) (json.RawMessage, error) { return tool.Encode(text) })
+}
+
+// changeField returns the object with another value in a field that it has, and
+// nothing else changed.
+func changeField(raw json.RawMessage, field string, change func(json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if _, err := dec.Token(); err != nil {
@@ -378,12 +440,12 @@ func setField(raw json.RawMessage, field, text string) (json.RawMessage, error) 
 		if name != field {
 			continue
 		}
-		quoted, err := tool.Encode(text)
+		other, err := change(value)
 		if err != nil {
 			return nil, err
 		}
 		end := int(dec.InputOffset())
-		out = append(append(out, raw[last:end-len(value)]...), quoted...)
+		out = append(append(out, raw[last:end-len(value)]...), other...)
 		last, set = end, true
 	}
 	if !set {
@@ -413,7 +475,10 @@ func (e *endpoint) readResource(ctx context.Context, req *mcp.ReadResourceReques
 
 func (e *endpoint) readFor(ctx context.Context, from tool.Origin, req *mcp.ReadResourceRequest) (mcp.Result, error) {
 	uri := req.Params.URI
-	s, own, err := survey(ctx, e.visible(from, readTool), false).find(uri)
+	if f := e.folderOf(from, uri); f != nil {
+		return e.readOwn(ctx, from, f, uri, req.ProtocolVersion())
+	}
+	s, own, err := e.survey(ctx, from).find(uri)
 	if err != nil {
 		return nil, err
 	}
@@ -551,7 +616,7 @@ func (e *endpoint) completed(ctx context.Context, from tool.Origin, req *mcp.Com
 		s, ref.Name = p.server, p.name
 	} else {
 		var err error
-		if s, ref.URI, err = survey(ctx, e.visible(from, readTool), false).find(ref.URI); err != nil {
+		if s, ref.URI, err = e.survey(ctx, from).find(ref.URI); err != nil {
 			return nil, unfound{err}
 		}
 	}
@@ -604,7 +669,7 @@ func (e *endpoint) serveOffers(ctx context.Context, method string, req mcp.Reque
 	}
 	res, err := next(ctx, method, req)
 	if err == nil {
-		e.s.honest(res)
+		e.honest(req, res)
 	}
 	return res, err
 }

@@ -407,7 +407,7 @@ func (m *manifest) release(s *upstream, p *pins) {
 	m.tools, m.held, m.flagged, m.serial = nil, nil, nil, p.Serial
 	for _, name := range m.order {
 		e := m.made[name]
-		if s.Overrides[name].Hidden {
+		if s.Overrides[name].Hidden || s.Only != nil && !slices.Contains(s.Only, name) {
 			continue
 		}
 		if why := p.holding(name, e.sum); why != "" {

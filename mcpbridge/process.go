@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ const (
 	stdinGrace = 500 * time.Millisecond // after its input was closed, until a server is told to end
 	termGrace  = 2 * time.Second        // after that, until it is killed
 	pipeGrace  = 200 * time.Millisecond // after its end, until its output is given up
+	exitGrace  = time.Second            // after the end of its output, until it counts as running
 )
 
 // A process is a server that runs as our child, in a group of its own.
@@ -35,15 +37,19 @@ type process struct {
 	stops  sync.Once
 
 	mu    sync.Mutex
-	err   error // how it ended
-	tail  []string
-	stray string // the first that it printed which is no message
+	err   error    // how it ended
+	tail  []string // of stderr
+	first string   // the first line of stderr that speaks of an error
+	stray string   // the first that it printed which is no message
 }
 
 // start runs a server's command. Its stderr goes to the log.
 func start(up Upstream, dir string, k *keeper, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(up.Command, up.Args...)
 	cmd.Dir = orElse(up.Cwd, dir)
+	if info, err := os.Stat(cmd.Dir); cmd.Dir != "" && (err != nil || !info.IsDir()) { // else it would be the command that is not there
+		return nil, fmt.Errorf("its folder (cwd) %s is not there", cmd.Dir)
+	}
 	cmd.Env = environment(up.Env)
 	var ours, theirs [3]*os.File
 	for i := range 3 {
@@ -118,6 +124,9 @@ func (p *process) logLines(r io.Reader, log *slog.Logger) {
 			continue
 		}
 		p.mu.Lock()
+		if p.first == "" && failing.MatchString(text) {
+			p.first = cut(text, 300)
+		}
 		if p.tail = append(p.tail, text); len(p.tail) > keptLines {
 			p.tail = slices.Delete(p.tail, 0, 1)
 		}
@@ -166,11 +175,20 @@ func (p *process) remarks() string {
 	return text
 }
 
-// said returns the last lines that the process wrote to stderr.
+// failing is what a line says that tells why a program ends; what it was doing
+// often follows, and is longer than what is kept.
+var failing = regexp.MustCompile(`(?i)\b(?:error|exception|fatal|panic)\b|\b(?:cannot|could not|not found|no such)\b`)
+
+// said returns the last lines that the process wrote to stderr, behind the
+// first that speaks of an error.
 func (p *process) said() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return cut(strings.Join(p.tail, " | "), maxLogLine)
+	lead := ""
+	if p.first != "" && !slices.ContainsFunc(p.tail, func(line string) bool { return cut(line, 300) == p.first }) {
+		lead = p.first + " | … | "
+	}
+	return cut(lead+strings.Join(p.tail, " | "), maxLogLine)
 }
 
 // stop ends the process and all its children, kindly first. It returns when

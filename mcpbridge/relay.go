@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/helve-ai/helve/poison"
+	"github.com/helve-ai/helve/skill"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -23,6 +26,7 @@ var (
 	resources = &kind{methodListResources, "resources", "uri"}
 	templates = &kind{methodListTemplates, "resourceTemplates", "uriTemplate"}
 	prompts   = &kind{methodListPrompts, "prompts", "name"}
+	skills    = &kind{methodListSkills, "skills", "uri"}
 )
 
 // of reports whether a server says that it has such things, and whether it
@@ -33,7 +37,9 @@ func (k *kind) of(caps *mcp.ServerCapabilities) (has, tells bool) {
 		return false, false
 	case k == prompts && caps.Prompts != nil:
 		return true, caps.Prompts.ListChanged
-	case k != prompts && caps.Resources != nil:
+	case k == skills && caps.Resources != nil && caps.Extensions[skillsExtension] != nil:
+		return true, false // the extension has no such news
+	case k != prompts && k != skills && caps.Resources != nil:
 		return true, caps.Resources.ListChanged
 	}
 	return false, true // for as long as the connection lasts
@@ -49,26 +55,44 @@ type list struct {
 	entries []entry
 	has     map[string]bool
 	schemes map[string]bool // of the addresses
+	spaces  map[string]bool // see space
+	files   map[string]bool // the addresses of all files of skills
 	until   time.Time       // it need not be asked for again
+	leftOut []string        // which entries cannot be used, and why
+	flags   *skillFlags     // of skills
 }
 
 // An entry is what a server says of a resource, a template or a prompt.
 type entry struct {
-	id  string
-	raw json.RawMessage
+	id    string
+	raw   json.RawMessage
+	skill *skill.Entry // nil: it is no skill
 }
 
 func newList(k *kind, raws []json.RawMessage) *list {
-	l := &list{has: map[string]bool{}, schemes: map[string]bool{}}
-	for _, raw := range raws {
+	l := &list{has: map[string]bool{}, schemes: map[string]bool{}, spaces: map[string]bool{}, flags: &skillFlags{by: map[string][]poison.Finding{}}}
+	for i, raw := range raws {
 		var fields map[string]json.RawMessage
 		var id string
 		if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(fields[k.id], &id) != nil || id == "" || l.has[id] {
+			if k == skills {
+				l.leaveOut(i, id, errors.New("it has no address, or one that was listed before"))
+			}
 			continue // nobody could ask for it
 		}
-		l.entries = append(l.entries, entry{id, raw})
+		en := entry{id: id, raw: raw}
+		if k == skills {
+			var err error
+			if en.skill, err = skill.Parse(raw); err != nil {
+				l.leaveOut(i, id, err)
+				continue
+			}
+			l.addFiles(en.skill)
+		}
+		l.entries = append(l.entries, en)
 		l.has[id] = true
 		l.schemes[scheme(id)] = true
+		l.spaces[space(id)] = true
 	}
 	return l
 }
@@ -111,6 +135,9 @@ func (s *upstream) listed(ctx context.Context, k *kind) *list {
 	}
 	if s.lacks(k) {
 		return newList(k, nil)
+	}
+	if s.silent(ctx) {
+		return old
 	}
 	raws, tells, err := s.readList(ctx, k)
 	if err != nil {
@@ -155,7 +182,7 @@ func (s *upstream) readList(ctx context.Context, k *kind) (raws []json.RawMessag
 
 // hears adds to a client what it does with a server's news.
 func (s *upstream) hears(o *mcp.ClientOptions) *mcp.ClientOptions {
-	o.ResourceListChangedHandler = func(context.Context, *mcp.ResourceListChangedRequest) { s.changed(resources, templates) }
+	o.ResourceListChangedHandler = func(context.Context, *mcp.ResourceListChangedRequest) { s.changed(resources, templates, skills) }
 	o.PromptListChangedHandler = func(context.Context, *mcp.PromptListChangedRequest) { s.changed(prompts) }
 	o.ResourceUpdatedHandler = func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
 		s.updated(r.Params.URI)

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/helve-ai/helve/inject"
+	"github.com/helve-ai/helve/skill"
 	"github.com/helve-ai/helve/task"
 	"github.com/helve-ai/helve/telemetry"
 	"github.com/helve-ai/helve/tool"
@@ -51,6 +52,11 @@ type ServerOptions struct {
 	Upstreams func() *Upstreams
 	// Shows reports whether a caller may see what a server offers. Nil: all may.
 	Shows func(from tool.Origin, server string) bool
+
+	// Skills returns the app's own skills that clients may read, those whom
+	// Resolve lets call read_skill_file; reading is a call of that tool. Nil:
+	// there are none.
+	Skills func() []*skill.Folder
 
 	// Tasks keeps the calls that outlive their requests; Close closes it. Nil:
 	// none does.
@@ -114,6 +120,7 @@ type Server struct {
 	handles  handles
 	events   events
 	left     left
+	unserved sync.Map // why skills of the app could not be served, as it was told, by their commands
 
 	mu        sync.Mutex
 	logs      mcp.LoggingLevel // from which on any client wants logs; "": none does
@@ -240,9 +247,13 @@ func (s *Server) endpoint(mode inject.Mode) *endpoint {
 			Instructions:     s.opts.Instructions,
 			Capabilities:     s.capabilities(),
 			SubscribeHandler: e.subscribe, UnsubscribeHandler: e.unsubscribe,
+			RootsListChangedHandler: e.rootsChanged,
 		})
 		if s.opts.Tasks != nil {
 			addTaskMethods(e.server)
+		}
+		if s.opts.Upstreams != nil || s.opts.Skills != nil {
+			addSkillMethods(e.server)
 		}
 		e.server.AddReceivingMiddleware(e.serve)
 		e.handle = e.serve(func(_ context.Context, method string, _ mcp.Request) (mcp.Result, error) {
@@ -284,11 +295,13 @@ func (e *endpoint) serve(next mcp.MethodHandler) mcp.MethodHandler {
 			return e.callTool(ctx, r)
 		case *mcp.ServerRequest[*taskParams]:
 			return e.serveTasks(ctx, method, r)
+		case *mcp.ServerRequest[*skillParams]:
+			return e.serveSkills(ctx, method, r)
 		case *mcp.ServerRequest[*mcp.InitializeParams]:
 			e.claim(r)
 			defer func() { withoutTasks(res) }()
 		}
-		if e.s.opts.Upstreams != nil {
+		if e.s.opts.Upstreams != nil || e.s.opts.Skills != nil {
 			return e.serveOffers(ctx, method, req, next)
 		}
 		return next(ctx, method, req)

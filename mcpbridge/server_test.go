@@ -127,6 +127,12 @@ func meta() *tool.Tool {
 // pipe connects a client of the library to the server over a stdio-like pair of pipes.
 func (h *house) pipe(t testing.TB, mode inject.Mode, o *mcp.ClientOptions, version string) *mcp.ClientSession {
 	t.Helper()
+	return h.pipeOf(t, mode, mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "0"}, o), version)
+}
+
+// pipeOf is pipe for a client that was made.
+func (h *house) pipeOf(t testing.TB, mode inject.Mode, c *mcp.Client, version string) *mcp.ClientSession {
+	t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	ended := make(chan error, 1)
@@ -134,7 +140,6 @@ func (h *house) pipe(t testing.TB, mode inject.Mode, o *mcp.ClientOptions, versi
 		ended <- h.server.ServeStdio(context.Background(), fromClient, toClient, mode)
 		toClient.Close()
 	}()
-	c := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "0"}, o)
 	session, err := c.Connect(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer},
 		&mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {

@@ -20,13 +20,14 @@ func TestSlowStart(t *testing.T) {
 	if st := s.now(); st.Error != "" {
 		t.Errorf("when it has just been asked: %+v", st)
 	}
-	s.began = time.Now().Add(-slowStart - time.Second)
-	if st := s.now(); st.State != Configured || st.Error != "it has not answered for 11s; after 30s it counts as failed" {
+	s.began = time.Now().Add(-listsWait - time.Second)
+	s.opening.began = s.began
+	if st := s.now(); st.State != Configured || st.Error != "it has not answered for 5s, and lists of tools do not wait for it any longer; after 30s it counts as failed" {
 		t.Errorf("%+v", st)
 	}
 	ups := &Upstreams{servers: []*upstream{s}}
 	all := func(string) bool { return true }
-	if why := ups.Missing("mcp.mute.get_it", all); why == nil || !strings.Contains(why.Message, "not known (configured): it has not answered for 11s") {
+	if why := ups.Missing("mcp.mute.get_it", all); why == nil || !strings.Contains(why.Message, "not known (configured): it has not answered for 5s") {
 		t.Errorf("%v", why)
 	}
 	for _, other := range []string{"mcp.muted.get_it", "mcp.mute", "mute.get_it", "get_it"} {
@@ -59,6 +60,16 @@ func TestErrorsForPeople(t *testing.T) {
 	p.strayed("Welcome")
 	p.strayed("and more")
 	if got := p.epitaph(); got != "the process ended (exit status 0); it printed what is no message: Welcome" {
+		t.Error(got)
+	}
+	p = &process{exited: p.exited}
+	p.logLines(strings.NewReader("loader:1\n  throw err;\n  ^\n\nError: Cannot find module 'x.js'\n  at a\n  at b\n  at c\n  at d\n  at e\n{}\nNode.js\n"), slog.New(slog.DiscardHandler))
+	if got := p.epitaph(); got != "the process ended (exit status 0), saying: Error: Cannot find module 'x.js' | … | at c | at d | at e | {} | Node.js" {
+		t.Error(got)
+	}
+	p = &process{exited: p.exited}
+	p.logLines(strings.NewReader("starting\nfatal: no licence\n"), slog.New(slog.DiscardHandler))
+	if got := p.epitaph(); got != "the process ended (exit status 0), saying: starting | fatal: no licence" {
 		t.Error(got)
 	}
 	s := newUpstream(Upstream{Name: "gone", Command: "/no/such/program"}, UpstreamOptions{Log: slog.New(slog.DiscardHandler)})

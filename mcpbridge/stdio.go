@@ -106,6 +106,7 @@ type stdioConn struct {
 	listens  listens
 	inFlight map[jsonrpc.ID]*batch // nil: not part of a batch
 	parked   map[jsonrpc.ID]bool   // never answered of themselves
+	unwanted map[jsonrpc.ID]bool   // given up by the client: not to be answered
 	writing  int                   // answers on their way
 	changed  chan struct{}         // closed when a call has been answered
 	version  string                // as negotiated; "": not yet
@@ -122,7 +123,7 @@ func newStdioConn(in io.Reader, out io.Writer) *stdioConn {
 	c := &stdioConn{
 		out: lineWriter{w: out}, session: rand.Text(), lines: make(chan line), quit: make(chan struct{}),
 		drained: make(chan struct{}), halt: make(chan time.Duration, 1), inFlight: map[jsonrpc.ID]*batch{},
-		parked: map[jsonrpc.ID]bool{}, changed: make(chan struct{}),
+		parked: map[jsonrpc.ID]bool{}, unwanted: map[jsonrpc.ID]bool{}, changed: make(chan struct{}),
 	}
 	go readLines(in, maxMessage, c.lines, c.quit)
 	return c
@@ -219,6 +220,10 @@ func (c *stdioConn) seen(msg jsonrpc.Message) []jsonrpc.Message {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	id, ok := cancelledBy(msg)
+	if b, open := c.inFlight[id]; ok && open && b == nil && !c.parked[id] && id != c.starting {
+		c.unwanted[id] = true
+	}
 	return c.listens.cancelled(msg)
 }
 
@@ -384,7 +389,8 @@ func (c *stdioConn) Write(_ context.Context, msg jsonrpc.Message) error {
 
 // answered forgets the call that res answers, whose id may come again as soon
 // as the answer is written, and learns the negotiated revision. It returns
-// what is to be written: nothing if other answers of the batch are missing.
+// what is to be written: nothing if other answers of the batch are missing, or
+// the client has given the call up.
 func (c *stdioConn) answered(res *jsonrpc.Response, data json.RawMessage) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -400,8 +406,13 @@ func (c *stdioConn) answered(res *jsonrpc.Response, data json.RawMessage) []byte
 	b := c.inFlight[res.ID]
 	delete(c.inFlight, res.ID)
 	delete(c.parked, res.ID)
+	unwanted := c.unwanted[res.ID]
+	delete(c.unwanted, res.ID)
 	c.listens.end(res.ID)
-	if b == nil {
+	switch {
+	case unwanted:
+		return nil
+	case b == nil:
 		return data
 	}
 	b.answers = append(b.answers, data)

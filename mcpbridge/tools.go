@@ -12,6 +12,7 @@ import (
 
 	"github.com/helve-ai/helve/module"
 	"github.com/helve-ai/helve/schema"
+	"github.com/helve-ai/helve/skill"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -20,7 +21,7 @@ import (
 func (u *Upstreams) Module() *module.Module {
 	m := module.New("mcp", "MCP servers: which are connected, whether they answer, and the resources and prompts that they offer.",
 		struct{}{}, func(_ context.Context, h *module.Host, _ struct{}) (*module.Toolset, error) {
-			return &module.Toolset{Tools: asked{u, h.Visible}.tools()}, nil
+			return &module.Toolset{Tools: asked{u, h.Visible, h.ActingOn}.tools()}, nil
 		})
 	m.Always = true
 	return m
@@ -38,6 +39,7 @@ func Shown(visible func(tool.Origin, *tool.Tool) bool, from tool.Origin, server 
 type asked struct {
 	*Upstreams
 	visible func(tool.Origin, *tool.Tool) bool
+	acting  func(context.Context, tool.Origin) (server string, e *skill.Entry, err error) // nil: nobody acts on a server's skill
 }
 
 func (a asked) shows(c *tool.Call, server string) bool {
@@ -299,12 +301,35 @@ func (a asked) readResource(ctx context.Context, c *tool.Call, in resourceIn) (*
 	if err := s.unpack(raw, &r); err != nil {
 		return nil, err
 	}
+	if err := a.verify(ctx, c, in, raw); err != nil {
+		return nil, err
+	}
 	res := &tool.Result{Meta: r.Meta, Structured: raw}
 	for _, c := range r.Contents {
 		block := append(append(json.RawMessage(`{"type":"resource","resource":`), c...), '}')
 		res.Content = append(res.Content, content(block))
 	}
 	return res, nil
+}
+
+// verify holds what was read against the skill on which the caller acts, if it
+// is a file of it.
+func (a asked) verify(ctx context.Context, c *tool.Call, in resourceIn, raw json.RawMessage) error {
+	if a.acting == nil {
+		return nil
+	}
+	server, e, err := a.acting(ctx, c.From)
+	if err != nil || e == nil || server != in.Server || !e.Within(in.URI) {
+		return err
+	}
+	data, err := contentOf(raw, in.URI)
+	if err == nil {
+		err = e.Verify(in.URI, data)
+	}
+	if err != nil {
+		return tool.Errorf(tool.CodeExternal, "the file of the MCP server %s is refused: %s; load the skill again to have what it is now", server, printable(err.Error()))
+	}
+	return nil
 }
 
 // unpack reads the server's answer into v.

@@ -40,7 +40,30 @@ type turn struct {
 	show   atomic.Pointer[progress] // of the request that waits for the result
 	late   *time.Timer              // it has waited for too long
 
-	asking sync.Mutex // one question at a time
+	asking sync.Mutex // one round at a time
+
+	ctx   context.Context   // of the call
+	begin func(func()) bool // runs something beside the call, unless the server stops
+
+	mu   sync.Mutex
+	next *gathering // of questions that the next round asks; nil: there is none yet
+}
+
+// gatherTime is how long the first question of a round waits for others: a
+// server that wants to know several things at once, and must ask for each by a
+// request, sends them one right after the other.
+const gatherTime = 20 * time.Millisecond
+
+// A gathering is what servers ask by requests, each on its own, that the client
+// is asked in one round.
+type gathering struct {
+	asked  mcp.InputRequestMap
+	count  int                // of questions, those that were taken back included
+	open   int                // that are waited for
+	cancel context.CancelFunc // nobody waits any more
+	done   chan struct{}      // closed when got and err are there
+	got    mcp.InputResponseMap
+	err    error
 }
 
 var errStopping = errors.New("the server is stopping")
@@ -64,6 +87,78 @@ type askingResult struct {
 // ask asks the client when it next hears of the call, and again for what it
 // does not answer, or not as it should.
 func (t *turn) ask(ctx context.Context, asked mcp.InputRequestMap, open bool) (mcp.InputResponseMap, error) {
+	if q := asked[questionID]; q != nil && len(asked) == 1 {
+		got, err := t.gather(ctx, q)
+		return mcp.InputResponseMap{questionID: got}, err
+	}
+	return t.askAll(ctx, asked, open)
+}
+
+// gather asks a question together with others that come at the same time.
+func (t *turn) gather(ctx context.Context, q mcp.InputRequest) (mcp.InputResponse, error) {
+	t.mu.Lock()
+	g := t.next
+	if g == nil {
+		on, cancel := context.WithCancel(t.ctx)
+		g = &gathering{asked: mcp.InputRequestMap{}, cancel: cancel, done: make(chan struct{})}
+		if !t.begin(func() { t.askGathered(on, g) }) {
+			t.mu.Unlock()
+			cancel()
+			return nil, errStopping
+		}
+		t.next = g
+	}
+	g.count++
+	g.open++
+	name := questionID
+	if g.count > 1 {
+		name = fmt.Sprintf("%s-%d", questionID, g.count)
+	}
+	g.asked[name] = q
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if g.open--; g.open == 0 {
+			g.cancel()
+			if t.next == g {
+				t.next = nil // nobody is to join it
+			}
+		}
+	}()
+	select {
+	case <-g.done:
+		return g.got[name], g.err
+	case <-ctx.Done():
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(g.asked, name)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// askGathered asks what has been gathered until then.
+func (t *turn) askGathered(ctx context.Context, g *gathering) {
+	defer close(g.done)
+	timer := time.NewTimer(gatherTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	if t.next == g {
+		t.next = nil
+	}
+	asked := maps.Clone(g.asked)
+	t.mu.Unlock()
+	if g.err = context.Cause(ctx); g.err == nil {
+		g.got, g.err = t.askAll(ctx, asked, false)
+	}
+}
+
+// askAll asks the client all of that, and again for what it does not answer.
+func (t *turn) askAll(ctx context.Context, asked mcp.InputRequestMap, open bool) (mcp.InputResponseMap, error) {
 	t.asking.Lock()
 	defer t.asking.Unlock()
 	out, left := mcp.InputResponseMap{}, maps.Clone(asked)
@@ -267,9 +362,10 @@ func (e *endpoint) parkTurn(t *turn, asked mcp.InputRequestMap) (mcp.Result, err
 // beginTurn begins a call that outlives its request, but not the server.
 func (e *endpoint) beginTurn(ctx context.Context, req fromClient, r *turnRequest) *turn {
 	t := &turn{user: r.from.User, what: r.what, given: r.given, asked: make(chan mcp.InputRequestMap),
-		answer: make(chan mcp.InputResponseMap), result: make(chan outcome, 1), stop: e.s.stop}
+		answer: make(chan mcp.InputResponseMap), result: make(chan outcome, 1), stop: e.s.stop, begin: e.s.begin}
 	t.show.Store(r.show)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.ctx = ctx
 	stop := context.AfterFunc(e.s.life, cancel)
 	t.cancel = func() { stop(); cancel() }
 	var show func(tool.Content)

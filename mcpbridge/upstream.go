@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +35,8 @@ type upstream struct {
 	log      *slog.Logger
 	keeper   *keeper
 	running  *sync.WaitGroup              // what Close waits for
+	opening  *opening                     // of all servers
+	mute     atomic.Bool                  // lists wait no longer for its first answer, or did not the last time
 	first    chan struct{}                // closed when its tools are known, or it has failed once
 	kick     chan struct{}                // an attempt is wanted at once
 	reviewed chan struct{}                // an operator has spoken about tools that are held
@@ -62,7 +66,7 @@ type upstream struct {
 }
 
 func newUpstream(up Upstream, o UpstreamOptions) *upstream {
-	s := &upstream{Upstream: up, o: o, log: o.Log.With("server", up.Name),
+	s := &upstream{Upstream: up, o: o, log: o.Log.With("server", up.Name), opening: &opening{began: time.Now()},
 		first: make(chan struct{}), kick: make(chan struct{}, 1), reviewed: make(chan struct{}, 1), attempt: make(chan struct{})}
 	s.status = ServerStatus{Name: up.Name, Transport: "stdio", State: Configured, Since: time.Now(), LeftOut: []string{}, Held: []string{}}
 	if up.URL != "" {
@@ -93,19 +97,18 @@ func orDuration(d, other time.Duration) time.Duration {
 
 // now returns the status.
 func (s *upstream) now() ServerStatus {
+	listed, bad := s.relay.skills()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.status
-	if since := time.Since(s.began); st.State == Configured && !s.began.IsZero() && since >= slowStart {
-		st.Error = fmt.Sprintf("it has not answered for %s; after %s it counts as failed", since.Round(time.Second), s.startTimeout())
+	st.Skills, st.BadSkills = listed, bad
+	if since := time.Since(s.began); st.State == Configured && !s.began.IsZero() && s.patience() <= 0 {
+		st.Error = fmt.Sprintf("it has not answered for %s, and lists of tools do not wait for it any longer; after %s it counts as failed",
+			max(since.Round(time.Second), time.Second), s.startTimeout())
 	}
 	st.LeftOut, st.Held, st.Flagged = append([]string{}, st.LeftOut...), append([]string{}, st.Held...), append([]string{}, st.Flagged...)
 	return st
 }
-
-// slowStart is how long a server may take to answer for the first time before
-// its state says so.
-const slowStart = 10 * time.Second
 
 // enter changes the state. The caller holds s.mu.
 func (s *upstream) enter(state State, err error) {
@@ -187,6 +190,7 @@ func (s *upstream) answered() {
 func (s *upstream) settle() {
 	if !s.settled {
 		s.settled = true
+		s.opening.note()
 		close(s.first)
 	}
 }
@@ -296,9 +300,12 @@ func (s *upstream) tried(ctx context.Context, l *link, err error) {
 			level = slog.LevelDebug // it was told
 		}
 		s.enter(state, err)
-		wait := s.putOff()
+		about := []any{"error", s.plain(err)}
+		if wait := s.putOff(); state == Failed { // others wait for somebody to act
+			about = append(about, "retry", wait)
+		}
 		if ctx.Err() == nil {
-			s.log.Log(ctx, level, "the MCP server cannot be used", "error", s.plain(err), "retry", wait)
+			s.log.Log(ctx, level, "the MCP server cannot be used", about...)
 		}
 	} else {
 		s.link = l
@@ -411,6 +418,7 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 	}
 	r := &record{Identity: s.identity(), Server: l.server, Version: l.version, Protocol: l.protocol, Listed: time.Now().UTC(), tools: raws}
 	r.Offers = offersOf(l.session.InitializeResult().Capabilities)
+	s.spoke(ctx)
 	known := s.offered
 	if err := s.offer(ctx, r); err != nil {
 		return err
@@ -418,7 +426,7 @@ func (s *upstream) relist(ctx context.Context, l *link) error {
 	for _, why := range s.offered.leftOut {
 		s.log.Warn("a tool of the MCP server cannot be used", "why", why)
 	}
-	for name := range s.Overrides {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(s.Overrides)), s.Only, s.Ruled) {
 		if s.offered.made[name] == nil {
 			s.log.Warn("the operator speaks of a tool that the MCP server does not have", "tool", name)
 		}

@@ -282,6 +282,9 @@ func TestServersThatDoNotStart(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html")
+		if r.URL.Path == "/mum" {
+			w.Header()["Content-Type"] = nil
+		}
 		io.WriteString(w, "<p>Hello")
 	}))
 	defer web.Close()
@@ -289,11 +292,14 @@ func TestServersThatDoNotStart(t *testing.T) {
 		rename(self("refuses"), "refuses"), rename(silent, "silent"),
 		mcpbridge.Upstream{Name: "off", Command: "x", Disabled: true}, mcpbridge.Upstream{Name: "bad name", Command: "x"},
 		mcpbridge.Upstream{Name: "both", Command: "x", URL: "http://x"}, mcpbridge.Upstream{Name: "off", URL: "http://127.0.0.1:1"},
+		mcpbridge.Upstream{Name: "homeless", Command: "go", Cwd: "/no/such/folder"},
+		mcpbridge.Upstream{Name: "mum", URL: web.URL + "/mum"},
 		mcpbridge.Upstream{Name: "away", URL: "http://127.0.0.1:1"},
 		mcpbridge.Upstream{Name: "page", URL: web.URL}, mcpbridge.Upstream{Name: "ill", URL: web.URL + "/ill"})
 	want := map[string]string{
 		"none": "failed no-such-command-at-all", "refuses": "failed no licence", "silent": "failed not ready within 300ms",
 		"off": "stopped another", "bad name": "stopped letters, digits", "both": "stopped both", "away": "failed refused",
+		"homeless": "failed its folder (cwd) /no/such/folder is not there", "mum": "failed what answers at the url does not say what it sends",
 		"page": "failed what answers at the url sends text/html, which no MCP server does: is the url right?", "ill": "failed it answers with HTTP status 500 Internal Server Error",
 	}
 	for _, st := range g.ups.Status() {

@@ -39,6 +39,8 @@ type Upstream struct {
 	// others can only make a tool riskier than its name tells.
 	Trusted   bool
 	Overrides map[string]Override // by the server's own names for its tools
+	Only      []string            // the tools that are offered, by the same names; nil: all
+	Ruled     []string            // of which a policy speaks: those that there are not are logged
 	Disabled  bool
 	// Fill returns the server with the values to which its description only
 	// refers: then Args and URL have [Redacted] in their place, Env and Headers
@@ -49,8 +51,10 @@ type Upstream struct {
 	// Partial descriptions lack more than values: what a server of that name
 	// listed is believed to be of this one.
 	Partial   bool
+	Skills    bool     // agents may load its skills (see [Upstreams.LoadSkill])
 	Asks      Asks     // what it may ask the clients that call it
 	Roots     Roots    // which folders it is told
+	Sessions  bool     // it is spoken to in sessions, though it may know a revision without
 	OnChange  OnChange // of definitions that were accepted
 	OnFlagged OnFlagged
 	// Eager servers are started at once and kept running. Others are started
@@ -141,10 +145,11 @@ func OpenUpstreams(ctx context.Context, ups []Upstream, o UpstreamOptions) *Upst
 	ctx, cancel := context.WithCancel(ctx)
 	u := &Upstreams{cancel: cancel, keeper: &keeper{command: o.Watchdog, log: o.Log}}
 	var sound []*upstream
+	together := &opening{began: time.Now()}
 	taken := map[string]bool{}
 	for _, up := range ups {
 		s := newUpstream(up, o)
-		s.keeper, s.running, s.relay.news = u.keeper, &u.running, &u.news
+		s.keeper, s.running, s.relay.news, s.opening = u.keeper, &u.running, &u.news, together
 		u.servers = append(u.servers, s)
 		err := up.check()
 		if err == nil && taken[up.Name] {
@@ -162,6 +167,7 @@ func OpenUpstreams(ctx context.Context, ups []Upstream, o UpstreamOptions) *Upst
 	recall(ctx, o, sound)
 	for _, s := range sound {
 		u.running.Go(func() { s.run(ctx) })
+		u.running.Go(func() { s.heedSilence(ctx) })
 	}
 	if o.Store != nil && len(sound) > 0 {
 		u.running.Go(func() { u.followReviews(ctx, o.Store) })
@@ -191,19 +197,25 @@ func (up *Upstream) check() error {
 	return nil
 }
 
-// Wait waits until the tools of every server are known or it has failed once,
-// or ctx ends.
-func (u *Upstreams) Wait(ctx context.Context) {
+// Wait waits until the tools of every server are known or it has failed once.
+// It is false if ctx ends before that.
+func (u *Upstreams) Wait(ctx context.Context) bool {
 	if u == nil {
-		return
+		return true
 	}
 	for _, s := range u.servers {
 		select {
 		case <-s.first:
+			continue
+		default:
+		}
+		select {
+		case <-s.first:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // WaitFor waits as Wait does, but for the server alone whose tool has that
@@ -261,14 +273,16 @@ type ServerStatus struct {
 	Name      string    `json:"name"`
 	Transport string    `json:"transport"` // stdio or http
 	State     State     `json:"state"`
-	Since     time.Time `json:"since"`             // of the state
-	Tools     int       `json:"tools"`             // that it offers
-	LeftOut   []string  `json:"left_out"`          // tools that cannot be used, and why
-	Held      []string  `json:"held"`              // tools that wait for an operator's review, and why
-	Flagged   []string  `json:"flagged,omitempty"` // what was found in tools that are offered all the same
-	Error     string    `json:"error,omitempty"`   // what went wrong last
-	Server    string    `json:"server,omitempty"`  // what it calls itself
-	Version   string    `json:"version,omitempty"` // as it says
+	Since     time.Time `json:"since"`                // of the state
+	Tools     int       `json:"tools"`                // that it offers
+	LeftOut   []string  `json:"left_out"`             // tools that cannot be used, and why
+	Held      []string  `json:"held"`                 // tools that wait for an operator's review, and why
+	Flagged   []string  `json:"flagged,omitempty"`    // what was found in tools that are offered all the same
+	Error     string    `json:"error,omitempty"`      // what went wrong last
+	Skills    int       `json:"skills,omitempty"`     // that it listed last
+	BadSkills []string  `json:"bad_skills,omitempty"` // skills that cannot be used, and why; a hundred at most
+	Server    string    `json:"server,omitempty"`     // what it calls itself
+	Version   string    `json:"version,omitempty"`    // as it says
 	Protocol  string    `json:"protocol,omitempty"`
 }
 

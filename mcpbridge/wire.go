@@ -27,6 +27,9 @@ const (
 	methodListPrompts   = "prompts/list"
 	methodGetPrompt     = "prompts/get"
 	methodComplete      = "completion/complete"
+	methodListSkills    = "skills/list"
+	methodGetSkill      = "skills/get"
+	methodReadDirectory = "resources/directory/read"
 )
 
 // A rawParams holds the parameters of every such method.
@@ -64,6 +67,7 @@ func (r *rawResult) UnmarshalJSON(raw []byte) error {
 // rawMethods are those whose answers are wanted as they came.
 var rawMethods = []string{methodListTools, methodCallTool, methodListResources, methodListTemplates,
 	methodReadResource, methodListPrompts, methodGetPrompt, methodComplete,
+	methodListSkills, methodGetSkill, methodReadDirectory,
 	methodGetTask, methodUpdateTask, methodCancelTask}
 
 func isRaw(method string) bool { return slices.Contains(rawMethods, method) }
@@ -103,12 +107,24 @@ func plain(err error) string {
 		return cut(printable(e.Message), maxErrorText)
 	}
 	text := libraryWords.ReplaceAllString(strings.ReplaceAll(err.Error(), aliasPrefix, ""), "")
+	text = noKind.ReplaceAllString(text, "what answers at the url does not say what it sends (Content-Type): is the url right?")
 	text = noMessage.ReplaceAllString(text, "what answers at the url sends $1, which no MCP server does: is the url right?")
 	return cut(printable(text), maxErrorText)
 }
 
-// noMessage is what the library says of an answer that is none.
-var noMessage = regexp.MustCompile(`^unsupported content type "([^"]*)"$`)
+// unread says why a message cannot be read, without the names of Go's types.
+func unread(err error) string {
+	if strings.Contains(err.Error(), "Go struct") || strings.Contains(err.Error(), "Go value") {
+		return "it has not the form of the protocol"
+	}
+	return plain(err)
+}
+
+// What the library says of an answer that is none.
+var (
+	noKind    = regexp.MustCompile(`^unsupported content type ""$`)
+	noMessage = regexp.MustCompile(`^unsupported content type "([^"]*)"$`)
+)
 
 // libraryWords are what the library puts before an error on its way up.
 var libraryWords = regexp.MustCompile(`^(?:(?:calling|sending) "[^"]*": |rejected by transport: |connection closed: |client is closing: )+`)

@@ -18,6 +18,7 @@ import (
 	"github.com/helve-ai/helve/sandbox"
 	"github.com/helve-ai/helve/schema"
 	"github.com/helve-ai/helve/search"
+	"github.com/helve-ai/helve/skill"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/tool"
 )
@@ -58,6 +59,9 @@ type Host struct {
 	Tools   func() *tool.Set
 	Visible func(tool.Origin, *tool.Tool) bool // may this caller know of the tool?
 	Search  func(context.Context, search.Query) ([]search.Hit, error)
+	// Unanswered returns the MCP servers whose tools are not known yet, of which
+	// the caller may know. Nil: there are none.
+	Unanswered func(tool.Origin) []string
 
 	// Around names the tools that were usually called before and after the named
 	// one, whoever may see them. Nil: nothing is learnt from usage.
@@ -91,6 +95,23 @@ type Host struct {
 	Skills       []Skill
 	UseSkill     func(ctx context.Context, from tool.Origin, command string) error
 	Capabilities func(from tool.Origin) []string
+
+	// Served are the skills that clients may read.
+	Served []*skill.Folder
+
+	// ServerSkills returns the skills of upstream servers that a caller may
+	// load, as far as they are known; LoadSkill loads one of them, or any other
+	// by its address, for the session, and returns its instructions, which are
+	// the server's words. ReadSkill returns a file of the one that is loaded.
+	// Nil: the skills of no server may be loaded.
+	ServerSkills func(from tool.Origin) []ServerSkill
+	LoadSkill    func(ctx context.Context, c *tool.Call, name string) (text string, err error)
+	ReadSkill    func(ctx context.Context, c *tool.Call, name, file string) ([]byte, error)
+
+	// ActingOn returns the skill of a server that a caller has loaded, or one of
+	// those above it; a nil entry: none has. Nil: the skills of no server may be
+	// loaded.
+	ActingOn func(ctx context.Context, from tool.Origin) (server string, entry *skill.Entry, err error)
 
 	// Granted returns what the skills that a caller has loaded let its commands
 	// have. Nil: nothing.

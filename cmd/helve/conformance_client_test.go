@@ -32,6 +32,9 @@ func actOut(ctx context.Context, scenario, url string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if strings.HasPrefix(scenario, "sep-2640-") {
+		return borrow(ctx, scenario, url, dir)
+	}
 	data, err := json.Marshal(object{"app": object{"app_id": "gate", "name": "Gate"}, "tools": object{
 		"mcp_servers":  object{"suite": object{"url": url}},
 		"capabilities": object{"grant": []any{"mcp.suite.*"}}}})
@@ -62,6 +65,33 @@ func actOut(ctx context.Context, scenario, url string) error {
 		}
 	}
 	return a.play(ctx, scenario)
+}
+
+// borrow has an agent load a skill of the suite's server, and then read another
+// file of it; or, where nothing is to be read, ask for one that is not listed.
+func borrow(ctx context.Context, scenario, url, dir string) error {
+	calls := []any{object{"tool": "use_skill", "args": object{"name": "suite:pdf-processing"}},
+		object{"tool": "use_skill", "args": object{"name": "suite:pdf-processing", "file": "references/FORMS.md"}}}
+	if scenario == "sep-2640-client-no-prefetch" {
+		calls = []any{object{"tool": "use_skill", "args": object{"name": "suite:nothing"}}, object{"tool": "mcp.list_resources", "args": object{}}}
+	}
+	var turns []any
+	for _, c := range calls {
+		turns = append(turns, object{"calls": []any{c}})
+	}
+	turns = append(turns, object{"say": "Done."})
+	data, err := json.Marshal(object{"app": object{"app_id": "borrower", "name": "Borrower"},
+		"agents": []any{object{"id": "one", "brain": object{"backend": "script", "config": object{"turns": turns}}}},
+		"tools":  object{"mcp_servers": object{"suite": object{"url": url, "skills": true}}}})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "app.yaml"), data, 0o600); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "helve", "run", "app.yaml", "Go", "--json")
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.Stdout = dir, environ(), os.Stderr, os.Stderr
+	return cmd.Run()
 }
 
 // An actor calls the suite's tools through helve.
@@ -164,20 +194,10 @@ var clientScenarios = map[string][]string{
 	"2025-11-25": {"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "json-schema-2020-12-preservation"},
 	"2026-07-28": {"tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers",
 		"http-custom-headers", "http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation"},
+	"extensions": {"sep-2640-client-no-prefetch", "sep-2640-client-verify-digest", "sep-2640-client-verify-size", "sep-2640-client-verify-frontmatter"},
 }
 
-// notRun says which scenarios of the client side are not run, and why.
-var notRun = map[string]string{
-	"sep-2640-client-no-prefetch":        noSkills,
-	"sep-2640-client-verify-digest":      noSkills,
-	"sep-2640-client-verify-size":        noSkills,
-	"sep-2640-client-verify-frontmatter": noSkills,
-}
-
-const noSkills = "the skills extension is not declared: skills are the operator's, in folders, and none are loaded from servers, so there is nothing to fetch or to verify"
-
-// Every scenario of the client side is run in each revision that it has, or
-// is listed with a reason.
+// Every scenario of the client side is run in each revision that it has.
 func TestConformanceIsWhole(t *testing.T) {
 	node, suite := conformance24(t)
 	out, err := exec.CommandContext(t.Context(), node, suite, "list").Output()
@@ -196,8 +216,8 @@ func TestConformanceIsWhole(t *testing.T) {
 				version = "extensions"
 			}
 			run := slices.Contains(clientScenarios[version], m[1]) || slices.Contains(authScenarios[version], m[1])
-			if listed := notRun[m[1]] != ""; run == listed {
-				t.Errorf("%s of %s: it is run: %t, and listed as one that is not: %t", m[1], version, run, listed)
+			if !run {
+				t.Errorf("%s of %s is not run", m[1], version)
 			}
 		}
 	}
@@ -210,10 +230,15 @@ func TestConformanceAsClient(t *testing.T) {
 	for version, scenarios := range clientScenarios {
 		for _, scenario := range scenarios {
 			t.Run(version+"/"+scenario, func(t *testing.T) {
-				cmd := exec.CommandContext(t.Context(), node, suite, "client", "--command", client, "--scenario", scenario, "--timeout", "180000", "--spec-version", version)
+				args := []string{suite, "client", "--command", client, "--scenario", scenario, "--timeout", "180000"}
+				if version != "extensions" {
+					args = append(args, "--spec-version", version)
+				}
+				cmd := exec.CommandContext(t.Context(), node, args...)
 				cmd.Env = environ()
 				out, err := cmd.CombinedOutput()
-				if err != nil || !strings.Contains(string(out), " 0 failed, 0 warnings") || strings.Contains(string(out), "SKIPPED: scenario") {
+				if err != nil || !strings.Contains(string(out), " 0 failed, 0 warnings") || strings.Contains(string(out), "SKIPPED: scenario") ||
+					version == "extensions" && strings.Contains(string(out), "SKIPPED") {
 					t.Errorf("%v\n%s", err, out)
 				}
 			})

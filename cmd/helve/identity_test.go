@@ -376,6 +376,8 @@ func TestProfiles(t *testing.T) {
 		"stdio":      {stdio(t, dir, "--app", "app.yaml", "--present", "full", "--profile", "reader"), []string{"filesystem.list"}, []string{"filesystem.mkdir", "filesystem.write"}},
 		"only one":   {stdio(t, dir, "--present", "full", "--profile", "+filesystem.list"), []string{"filesystem.list"}, []string{"filesystem.read", "filesystem.mkdir"}},
 		"all but":    {stdio(t, dir, "--present", "full", "--profile", "-filesystem.list,-execute_tool"), []string{"filesystem.stat"}, []string{"filesystem.list", "execute_tool"}},
+		"a module":   {stdio(t, dir, "--present", "full", "--profile=-filesystem,-shell"), nil, []string{"filesystem.list", "shell.run"}},
+		"a pattern":  {stdio(t, dir, "--present", "full", "--profile=-filesystem.l*,-filesystem__write"), []string{"filesystem.stat"}, []string{"filesystem.list", "filesystem.write"}},
 	} {
 		listed := names(t, r.s)
 		args := object{"path": "."}
@@ -425,6 +427,12 @@ func TestProfiles(t *testing.T) {
 	})
 	if _, errs, code := run(t, dir, "", "mcp", "--profile", "nonsense"); code != 64 || !strings.Contains(errs, "neither a group") {
 		t.Errorf("helve mcp --profile nonsense: exit code %d, %s", code, errs)
+	}
+	// What takes nothing away is no profile.
+	for _, args := range [][]string{{"mcp", "--profile=-filesystem.wirte"}, {"tokens", "create", "--name", "w", "--app", "app.yaml", "--profile=-filesytem"}} {
+		if _, errs, code := run(t, dir, "", args...); code != 64 || !strings.Contains(errs, "names no tool, module or server") || !strings.Contains(errs, "did you mean") {
+			t.Errorf("%q: exit code %d, %s", args, code, errs)
+		}
 	}
 	if out := must(t, dir, "mcp", "--print-config", "--profile", "read,web"); strings.Count(out, "read,web") < 5 {
 		t.Errorf("the profile is missing in\n%s", out)

@@ -20,8 +20,12 @@ func TestServersThatLackSomething(t *testing.T) {
 			s["env"] = object{"KEY": value}
 			servers[name] = s
 		}
+		through := child(t, "strange")
+		through["env"] = object{"KEY": "{{half}}"}
+		servers["through"] = through
 		servers["gone"] = object{"url": "${HELVE_TEST_NO_SUCH_URL}", "headers": object{"X-Key": "{{env.HELVE_TEST_NO_SUCH_KEY}}"}}
-		return serversApp(t, servers)
+		variables := `{"dev": {"variables": {"half": "{{whole}}/x", "whole": "{{env.HELVE_TEST_NO_SUCH_WHOLE}}", "spare": "{{env.HELVE_TEST_NO_SUCH_SPARE}}"}}, `
+		return variables + strings.TrimPrefix(serversApp(t, servers), "{")
 	}
 	write(t, dir+"/app.yaml", app("known", "known"))
 
@@ -34,14 +38,17 @@ func TestServersThatLackSomething(t *testing.T) {
 
 	write(t, dir+"/app.yaml", app("{{secret.HELVE_TEST_LATER}}", "${HELVE_TEST_NO_SUCH_VARIABLE}"))
 	_, warned, code := run(t, dir, "", "app", "check", "app.yaml")
-	if code != 0 || strings.Count(warned, "warning: app.yaml:1:") != 3 {
+	if code != 0 || strings.Count(warned, "warning: app.yaml:1:") != 4 {
 		t.Errorf("checking the file: exit code %d\n%s", code, warned)
 	}
 	d := serveEnv(t, dir, []string{kept}, "--app", "app.yaml")
 	eventually(t, func() bool {
 		is := d.states(t, dir)
-		return is["fine"] == "manifest_known" && is["secret"] == "needs_setup" && is["variable"] == "needs_setup" && is["gone"] == "needs_setup"
+		return is["fine"] == "manifest_known" && is["secret"] == "needs_setup" && is["variable"] == "needs_setup" && is["gone"] == "needs_setup" && is["through"] == "needs_setup"
 	})
+	if said := d.errs.String(); strings.Count(said, "the MCP server cannot be used") != 4 || strings.Contains(said, "retry=") {
+		t.Errorf("nothing is tried again until somebody acts, and the log says:\n%s", said)
+	}
 	s := d.connect(t, "/mcp/full")
 	for name, why := range map[string]string{
 		"mcp.secret.get_defs":   "the MCP server secret cannot be used: env: KEY: secret HELVE_TEST_LATER: the secret \"HELVE_TEST_LATER\" is not set; helve secrets set HELVE_TEST_LATER keeps it",

@@ -81,6 +81,12 @@ func upstreamMain() {
 			return
 		case "binary":
 			binaryTools(s)
+		case "roots":
+			s = new(rootsKeeper).server()
+		case "counting":
+			countingTools(s)
+		case "old":
+			s = onlyOld(s)
 		case "tracing":
 			s = tracingServer()
 		}

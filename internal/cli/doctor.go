@@ -267,6 +267,11 @@ func (c *cli) checkUpstreams(ctx context.Context, a *app.App) []finding {
 				"%s, %s; %d more cannot be used, the first: %s", amount(u), u.State, len(u.LeftOut), u.LeftOut[0]))
 			continue
 		}
+		if len(u.BadSkills) > 0 {
+			found = append(found, warning("mcp "+u.Name, "the server must mend them; mcp.list_servers names them",
+				"%s, %s; %s cannot be used, the first: %s", amount(u), u.State, count(len(u.BadSkills), "skill", "skills"), u.BadSkills[0]))
+			continue
+		}
 		found = append(found, ok("mcp "+u.Name, "%s, %s", amount(u), u.State))
 	}
 	return found

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/clientconf"
+	"github.com/helve-ai/helve/credentials"
 	"github.com/helve-ai/helve/guard"
 	"github.com/helve-ai/helve/inject"
 )
@@ -23,6 +25,7 @@ const defaultAppFile = "helve.yaml"
 // importFlags are the flags of helve import.
 type importFlags struct {
 	all, dryRun, replace     bool
+	keepSecrets              bool
 	install, uninstall, file string
 	present                  string
 }
@@ -60,6 +63,10 @@ type installReport struct {
 	Note    string   `json:"note,omitempty"`
 	Backup  string   `json:"backup,omitempty"`
 	Removed []string `json:"removed,omitempty"`
+	// Of an uninstall where the file had changed: the servers that Helve had
+	// taken over and that are in it again, and what else is in the backup alone.
+	Returned []string `json:"returned,omitempty"`
+	Missing  []string `json:"missing,omitempty"`
 }
 
 func (c *cli) importCommand() *cobra.Command {
@@ -69,12 +76,15 @@ func (c *cli) importCommand() *cobra.Command {
 		Long: `Take over the MCP servers that the files of other clients declare: Claude Code,
 Claude Desktop, Cursor, VS Code, Windsurf, Gemini CLI and Codex. They are added
 to the app file of --app, or to helve.yaml in the current folder; what stands
-there stays as it is. A secret is never copied: a reference takes its place.
+there stays as it is. A secret is never copied in clear: a reference takes its
+place, and with --keep-secrets its value is kept as helve secrets set does.
 
 Without files, it lists those that are found on this machine.
 
 --install writes Helve into a client's file and keeps a backup beside it;
---uninstall takes it out again.`,
+--uninstall restores that to the byte, or, where the client has written its file
+anew since, takes Helve's entry out and puts back the servers that the app file
+holds as the backup does.`,
 		Example: `  helve import                               # what is there
   helve import .mcp.json ~/.cursor/mcp.json
   helve import --all --dry-run
@@ -85,6 +95,7 @@ Without files, it lists those that are found on this machine.
 	fl := cmd.Flags()
 	fl.BoolVar(&f.all, "all", false, "import every file that is found")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and write nothing")
+	fl.BoolVar(&f.keepSecrets, "keep-secrets", false, "keep the secrets that the files hold, sealed, as helve secrets set does")
 	fl.StringVar(&f.install, "install", "", "write Helve into the file of this client: "+clientIDs())
 	fl.StringVar(&f.uninstall, "uninstall", "", "take Helve out of the file of this client")
 	fl.StringVar(&f.file, "file", "", "the client's file, if it is not where it usually is")
@@ -198,6 +209,11 @@ func (c *cli) importFiles(client clientconf.Client, f importFlags, files []strin
 		}
 		r.Install = &install.report
 	}
+	if f.keepSecrets && !f.dryRun { // first: without them the servers would not start
+		if err := c.keepSecrets(r); err != nil {
+			return err
+		}
+	}
 	if !f.dryRun {
 		if r.text != nil {
 			if r.Backup, err = r.file.Backup(); err != nil {
@@ -216,6 +232,38 @@ func (c *cli) importFiles(client clientconf.Client, f importFlags, files []strin
 	return c.showImport(r)
 }
 
+// keepSecrets keeps the values of references. One that is kept with another
+// value stays, and is told.
+func (c *cli) keepSecrets(r *importReport) error {
+	text := r.text
+	if text == nil {
+		text = r.file.Data
+	}
+	cfg, err := c.checkApp(r.App, text)
+	if err != nil {
+		return err
+	}
+	kept := c.credentialStore(cfg)
+	for i, ref := range r.Secrets {
+		value, ok := ref.Value()
+		if !ok {
+			continue
+		}
+		switch old, err := kept.Get(ref.Name); {
+		case errors.Is(err, credentials.ErrNotFound):
+			if err := kept.Set(ref.Name, value); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		case old != value:
+			fmt.Fprintf(c.err, "%s a secret %s is kept with another value than that at %s, and stays; helve secrets set %s replaces it\n", c.style(c.err).warn("warning:"), ref.Name, clean(ref.Source), ref.Name)
+		}
+		r.Secrets[i].Kept = true
+	}
+	return nil
+}
+
 // planImport works out what the app file becomes.
 func (c *cli) planImport(files []string) (*importReport, error) {
 	r := &importReport{Files: []importedFile{}, Servers: []clientconf.Outcome{}, Secrets: []clientconf.Reference{}, Warnings: []clientconf.Warning{}}
@@ -226,6 +274,9 @@ func (c *cli) planImport(files []string) (*importReport, error) {
 			return nil, err
 		}
 		if !file.Exists {
+			if client, err := clientconf.ClientOf(name); err == nil {
+				return nil, fmt.Errorf("%s: there is no such file; helve import without a file shows those of the clients, helve import --install %s writes Helve into that of %s", name, name, client.Title)
+			}
 			return nil, fmt.Errorf("%s: there is no such file", name)
 		}
 		read, warnings, err := clientconf.Read(name, file.Data)
@@ -259,7 +310,7 @@ func (c *cli) merge(r *importReport, servers []clientconf.Server) error {
 		}
 		names = cfg.Tools.MCPServers
 	}
-	secrets := clientconf.Secrets{Key: guard.SecretKey, Value: func(s string) bool { return (*guard.Redactor)(nil).Text(s) != s }}
+	secrets := secretKinds()
 	good, refused := c.acceptable(servers, secrets)
 	if len(good) == 0 {
 		good, refused = servers, nil // the error says what is wrong
@@ -285,6 +336,11 @@ func (c *cli) merge(r *importReport, servers []clientconf.Server) error {
 	}
 	r.text = text
 	return nil
+}
+
+// secretKinds says what is not copied.
+func secretKinds() clientconf.Secrets {
+	return clientconf.Secrets{Key: guard.SecretKey, Value: func(s string) bool { return (*guard.Redactor)(nil).Text(s) != s }}
 }
 
 // acceptable returns the servers that an app file can have, and what is said of
@@ -346,8 +402,11 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 	if f.present != "" {
 		p.report.View = f.present
 	}
-	if r.file.Exists || r.text != nil {
+	switch {
+	case r.file.Exists || r.text != nil:
 		c.appFile = r.App
+	case c.appFile != "":
+		return nil, noApp(c.appFile)
 	}
 	entry, err := c.clientEntry(p.report.View)
 	if err != nil {
@@ -361,15 +420,21 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 			return nil, err
 		}
 		old, exact, err := client.Uninstall(f.file, file.Data, backup.Data)
-		if err != nil {
+		if err != nil && backup.Exists {
 			return nil, err
 		}
-		p.report.Action, p.before, backedUp = "renewed", nil, backup.Exists
+		p.report.Action, backedUp = "renewed", backup.Exists
 		switch {
+		case !exact && !backup.Exists: // somebody wrote it there by hand
 		case exact && (!f.replace || !backup.Exists):
-			base = old
-		case !exact && (f.replace || !backup.Exists):
-			base, p.before = old, old // servers that were added since are in no backup
+			base, p.before = old, nil
+		case !exact && f.replace:
+			p.before = old // servers that were added since are in no backup
+			if client.Plain(f.file, file.Data) {
+				base = old
+			}
+		default:
+			p.before = nil
 		}
 	}
 	var replace []clientconf.Server
@@ -387,6 +452,13 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 	} else if p.before != nil || backedUp {
 		p.report.Backup = file.BackupPath()
 	}
+	if others, _, err := clientconf.Read(f.file, file.Data); err == nil {
+		for _, s := range others {
+			if s.Helve() && s.Name != "helve" {
+				p.report.Note = strings.TrimPrefix(p.report.Note+fmt.Sprintf("; Helve stands there as %q, too, and the client would start both: take one of them out", s.Name), "; ")
+			}
+		}
+	}
 	if len(replace) > 0 && p.report.Backup != "" { // where the values are from now on
 		for i, ref := range r.Secrets {
 			if at, ok := strings.CutPrefix(ref.Source, f.file+":"); ok {
@@ -395,6 +467,11 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 		}
 	}
 	return p, nil
+}
+
+// noApp is the error of a client's file that would name an app file which is not there.
+func noApp(file string) error {
+	return fmt.Errorf("--app: there is no file %s, with which the client would start Helve; write it first, or import servers into it", file)
 }
 
 func (p *pendingInstall) write() error {
@@ -434,6 +511,9 @@ func (c *cli) uninstall(client clientconf.Client, f importFlags) error {
 		r.Action = "deleted"
 	case backup.Exists:
 		r.Backup = file.BackupPath()
+		if text, err = c.putBack(client, &r, file, text, backup.Data); err != nil {
+			return err
+		}
 	}
 	if !f.dryRun {
 		if err := applyUninstall(r.Action, file, text); err != nil {
@@ -443,15 +523,62 @@ func (c *cli) uninstall(client clientconf.Client, f importFlags) error {
 	if c.json {
 		return c.printJSON(map[string]any{"dry_run": f.dryRun, "uninstall": r})
 	}
-	fmt.Fprintln(c.out, f.would(map[string]string{
+	said := map[string]string{
 		"restored": f.file + " is as it was before Helve was installed.",
 		"deleted":  f.file + " was made for Helve, and is removed.",
-		"removed":  "Helve's entry is taken out of " + f.file + "; the file had changed since, so nothing else was restored.",
-	}[r.Action]))
+		"removed":  "Helve's entry is taken out of " + f.file,
+	}[r.Action]
+	switch {
+	case r.Action == "restored" && client.Installed(f.file, text):
+		said += " It held Helve by hand; the same command again takes that out, too."
+	case len(r.Returned) > 0:
+		said += "; the file had changed since, so of the rest only the servers that Helve had taken over were put back: " + strings.Join(r.Returned, ", ") + "."
+	case r.Backup != "":
+		said += "; the file had changed since, so nothing else was restored."
+	case r.Action == "removed":
+		said += "."
+	}
+	fmt.Fprintln(c.out, clean(f.would(said)))
+	if len(r.Missing) > 0 {
+		fmt.Fprintln(c.out, clean("Not put back, since the app file does not have them as they were: "+strings.Join(r.Missing, ", ")+"."))
+	}
 	if r.Backup != "" {
 		fmt.Fprintf(c.out, "What it was before is in %s.\n", r.Backup)
 	}
 	return nil
+}
+
+// putBack returns a client's file with the servers that were taken out of it
+// when Helve took them over: those that the app file of Helve's entry has as
+// the backup has them.
+func (c *cli) putBack(client clientconf.Client, r *installReport, file *clientconf.File, text, backup []byte) ([]byte, error) {
+	missing := slices.DeleteFunc(client.Missing(r.File, file.Data, backup), clientconf.Server.Helve)
+	if len(missing) == 0 {
+		return text, nil
+	}
+	var taken []clientconf.Server
+	if name := client.AppFile(r.File, file.Data); name != "" {
+		held, err := clientconf.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, outcomes, _, err := clientconf.Merge(name, held.Data, missing, secretKinds(), nil); err == nil {
+			for i, o := range outcomes {
+				if o.Action == "same" {
+					taken = append(taken, missing[i])
+				}
+			}
+		}
+	}
+	text, taken, err := client.PutBack(r.File, text, backup, taken)
+	for _, s := range missing {
+		if slices.ContainsFunc(taken, func(o clientconf.Server) bool { return o.Source == s.Source }) {
+			r.Returned = append(r.Returned, s.Name)
+		} else {
+			r.Missing = append(r.Missing, s.Name)
+		}
+	}
+	return text, err
 }
 
 func applyUninstall(action string, file *clientconf.File, text []byte) error {
@@ -573,7 +700,8 @@ func (c *cli) showImport(r *importReport) error {
 	}
 	c.showSecrets(r.Secrets)
 	if added > 0 && !r.DryRun && r.Install == nil {
-		fmt.Fprintf(c.out, "\nLook at it with: helve app explain %s\n", quoteAll([]string{r.App}))
+		file := quoteAll([]string{r.App})
+		fmt.Fprintf(c.out, "\nLook at it with: helve app explain %s\nPut it into a client with: helve import --install CLIENT --app %s\n", file, file)
 	}
 	if r.Install != nil {
 		c.showInstall(*r.Install, verb)
@@ -585,9 +713,14 @@ func (c *cli) showImport(r *importReport) error {
 // client's own that are set are not told.
 func (c *cli) showSecrets(refs []clientconf.Reference) {
 	var lines, keep []string
+	told, kept := map[string]bool{}, map[string]bool{}
 	for _, r := range refs {
 		name, from := "HELVE_SECRET_"+r.Name, "its value is at "+r.Source
 		if _, set := os.LookupEnv(r.Name); r.Variable && set {
+			continue
+		}
+		if r.Kept {
+			kept[r.Name] = true
 			continue
 		}
 		switch {
@@ -599,15 +732,26 @@ func (c *cli) showSecrets(refs []clientconf.Reference) {
 		if r.Early {
 			from += "; that server cannot be started without it"
 		}
+		if told[name] { // another server needs it, too
+			continue
+		}
+		told[name] = true
 		if !r.Early {
 			keep = append(keep, clean("  helve secrets set "+r.Name))
 		}
 		lines = append(lines, clean(fmt.Sprintf("  export %s=…   # %s of %s: %s", name, r.Place, r.Server, from)))
 	}
+	if len(kept) > 0 {
+		fmt.Fprintf(c.out, "\nKept, sealed, for the references to them: %s. helve secrets list names them.\n", strings.Join(slices.Sorted(maps.Keys(kept)), ", "))
+	}
 	if len(lines) > 0 {
-		fmt.Fprintf(c.out, "\nNo secret was copied. Set these before Helve is started:\n%s\n", strings.Join(lines, "\n"))
+		lead := "No secret was copied. Set these before Helve is started:"
+		if len(kept) > 0 {
+			lead = "Set these before Helve is started:"
+		}
+		fmt.Fprintf(c.out, "\n%s\n%s\n", lead, strings.Join(lines, "\n"))
 		if len(keep) > 0 {
-			fmt.Fprintf(c.out, "Or keep for good what need not be in the environment:\n%s\n", strings.Join(keep, "\n"))
+			fmt.Fprintf(c.out, "Or keep for good what need not be in the environment (--keep-secrets does that for what the files hold):\n%s\n", strings.Join(keep, "\n"))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/helve-ai/helve/clientconf"
+	"github.com/helve-ai/helve/credentials"
 )
 
 // machine makes a home folder and a current folder of its own.
@@ -136,21 +137,21 @@ func TestImportLeavesOutWhatItCannotReach(t *testing.T) {
 	_, _ = machine(t)
 	put(t, "c.json", `{"mcpServers": {
   "sock": {"type": "http", "url": "unix:///run/x.sock"},
-  "a": {"command": "a", "disabledTools": ["drop all"]}
+  "a": {"command": "a", "disabledTools": ["drop all"], "includeTools": ["get", "on"]}
 }}`)
 	must(t, []string{"import", "--install", "cursor", "--file", "c.json", "--replace"},
 		"a: added", "sock: left out (url is not an absolute http or https URL)", "1 of 2 servers added", "Removed there: a.")
 	if text := get(t, "c.json"); !strings.Contains(text, "unix:///run/x.sock") || strings.Contains(text, "drop all") {
 		t.Errorf("the client's file:\n%s", text)
 	}
-	if text := get(t, "helve.yaml"); !strings.Contains(text, `overrides: {"drop all": {hidden: true}}`) || strings.Contains(text, "sock") {
+	if text := get(t, "helve.yaml"); !strings.Contains(text, "only: [get, \"on\"]\n") || !strings.Contains(text, `overrides: {"drop all": {hidden: true}}`) || strings.Contains(text, "sock") {
 		t.Errorf("the app file:\n%s", text)
 	}
 	must(t, []string{"app", "check", "helve.yaml"})
 	must(t, []string{"import", "--uninstall", "cursor", "--file", "c.json"}, "as it was")
 	put(t, "flow.yaml", "app: {app_id: x, name: X}\ntools: {mcp_servers: {b: {command: b}}}\n")
 	must(t, []string{"import", "c.json", "--app", "flow.yaml"}, "1 of 2 servers added")
-	if text := get(t, "flow.yaml"); !strings.Contains(text, `"a": {command: "a", overrides: {"drop all": {hidden: true}}}`) {
+	if text := get(t, "flow.yaml"); !strings.Contains(text, `"a": {command: "a", only: ["get", "on"], overrides: {"drop all": {hidden: true}}}`) {
 		t.Errorf("the app file:\n%s", text)
 	}
 }
@@ -286,6 +287,41 @@ func TestInstallReplaceAfterChange(t *testing.T) {
 	}
 }
 
+// A client that writes its file anew, as Claude Code does whenever it starts,
+// gets back what Helve took over, and nothing else that is not in it any more.
+func TestUninstallAfterChange(t *testing.T) {
+	machine(t)
+	for client, test := range map[string]struct{ before, own, other string }{
+		"claude-code": {`{"n": 1, "mcpServers": {"a": {"command": "x", "env": {"A_TOKEN": "` + clearToken + `"}}, "b": {"type": "http", "url": "https://b.example.com/mcp"}}, "projects": {"/p": {"mcpServers": {"c": {"command": "c"}}}}}` + "\n", `"n": 1`, `"n": 2`},
+		"codex":       {"n = 1\n\n[mcp_servers.a]\ncommand = \"x\"\n\n[mcp_servers.a.env]\nA_TOKEN = \"" + clearToken + "\"\n\n[mcp_servers.b]\nurl = \"https://b.example.com/mcp\"\n", "n = 1", "n = 2"},
+	} {
+		put(t, client, test.before)
+		want, _, err := clientconf.Read(client, []byte(test.before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, []string{"import", "--install", client, "--file", client, "--replace", "--app", client + ".yaml"}, "Removed there: a, b")
+		put(t, client, strings.Replace(get(t, client), test.own, test.other, 1))
+		must(t, []string{"import", "--uninstall", client, "--file", client, "--dry-run"}, "put back: a, b")
+		must(t, []string{"import", "--uninstall", client, "--file", client}, "put back: a, b", client+clientconf.BackupSuffix)
+		now := get(t, client)
+		got, _, err := clientconf.Read(client, []byte(now))
+		if err != nil || len(got) != len(want) || !strings.Contains(now, test.other) || strings.Contains(now, "helve") || !strings.Contains(now, clearToken) {
+			t.Errorf("%s: %v\n%s", client, err, now)
+		}
+
+		put(t, client, test.before)
+		must(t, []string{"import", "--install", client, "--file", client})
+		text, err := os.ReadFile(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, client, strings.Replace(strings.Replace(string(text), "b.example.com", "c.example.com", 1), "mcp_servers.b]", "mcp_servers.d]", 1))
+		put(t, client, strings.Replace(get(t, client), `"b": {"type"`, `"d": {"type"`, 1))
+		must(t, []string{"import", "--uninstall", client, "--file", client}, "nothing else was restored", "Not put back", ": b.")
+	}
+}
+
 // Helve that stands in a file without a backup, since somebody wrote it there
 // or the file was made for it, is renewed and taken out again.
 func TestRenewWithoutBackup(t *testing.T) {
@@ -293,11 +329,179 @@ func TestRenewWithoutBackup(t *testing.T) {
 	must(t, []string{"import", "--install", "claude-code", "--file", ".mcp.json"}, "added to .mcp.json")
 	must(t, []string{"import", "--install", "claude-code", "--file", ".mcp.json", "--present", "compact"}, "renewed")
 	must(t, []string{"import", "--uninstall", "claude-code", "--file", ".mcp.json"}, "was made for Helve")
-	put(t, ".mcp.json", `{"mcpServers": {"a": {"command": "x"}, "helve": {"command": "/usr/bin/helve", "args": ["mcp"]}}}`)
+	const byHand = `{"mcpServers": {"a": {"command": "x"}, "helve": {"command": "/usr/bin/helve", "args": ["mcp"]}}}`
+	put(t, ".mcp.json", byHand)
 	must(t, []string{"import", "--install", "claude-code", "--file", ".mcp.json"}, "renewed")
-	must(t, []string{"import", "--uninstall", "claude-code", "--file", ".mcp.json"}, "is as it was before")
+	must(t, []string{"import", "--uninstall", "claude-code", "--file", ".mcp.json"}, "is as it was before", "by hand; the same command again")
+	if got := get(t, ".mcp.json"); got != byHand {
+		t.Errorf("the file became\n%s", got)
+	}
+	must(t, []string{"import", "--uninstall", "claude-code", "--file", ".mcp.json"}, "Helve's entry is taken out of .mcp.json.")
 	if got := get(t, ".mcp.json"); got != `{"mcpServers": {"a": {"command": "x"} }}` {
 		t.Errorf("the file became\n%s", got)
+	}
+}
+
+// What else a client's file says of Helve, such as which of its calls are
+// approved, stays when its entry is renewed, and goes with it.
+func TestRenewKeepsTheRest(t *testing.T) {
+	machine(t)
+	const codex = "model = \"m\" # mine\n"
+	put(t, "config.toml", codex)
+	in := []string{"import", "--install", "codex", "--file", "config.toml"}
+	must(t, in, "added to config.toml", "default_tools_approval_mode")
+	const more = "default_tools_approval_mode = \"approve\"\n\n[mcp_servers.helve.tools.execute_tool]\napproval_mode = \"approve\"\n"
+	put(t, "config.toml", get(t, "config.toml")+more)
+	for _, view := range []string{"compact", "full"} {
+		must(t, append(in, "--present", view), "renewed")
+		if got := get(t, "config.toml"); !strings.HasSuffix(got, "\""+view+"\"]\n"+more) || strings.Count(got, "command") != 1 {
+			t.Errorf("the file became\n%s", got)
+		}
+	}
+	must(t, append(in, "--present", "full"), "already")
+	must(t, []string{"import", "--uninstall", "codex", "--file", "config.toml"}, "taken out of config.toml")
+	if got := get(t, "config.toml"); strings.Contains(got, "helve") || !strings.HasPrefix(got, codex) {
+		t.Errorf("the file became\n%s", got)
+	}
+
+	for before, after := range map[string]string{
+		`{"mcpServers": {"a": {"command": "x"}, "helve": {"timeout": 9, "command": "helve", "args": ["mcp"], "alwaysAllow": ["a"]}}}`: `, "args": ["mcp", `,
+		`{"mcpServers": {"helve": {"env": {"A": "b"}, "command": "helve"}, "a": {"command": "x"}}}`:                                   `{"env": {"A": "b"}, "args": ["mcp", `,
+	} {
+		put(t, "c.json", before)
+		in := []string{"import", "--install", "cursor", "--file", "c.json"}
+		must(t, in, "renewed")
+		if got := get(t, "c.json"); !strings.Contains(got, after) || strings.Count(got, "helve\": {") != 1 {
+			t.Errorf("%s became\n%s", before, got)
+		}
+		must(t, append(in, "--replace"), "Removed there: a.")
+		if got := get(t, "c.json"); !strings.Contains(got, after) || strings.Contains(got, `"a": {`) {
+			t.Errorf("%s became\n%s", before, got)
+		}
+		must(t, []string{"import", "--uninstall", "cursor", "--file", "c.json"}, "c.json is as it was before", "by hand")
+		if got := get(t, "c.json"); got != before {
+			t.Errorf("%s came back as\n%s", before, got)
+		}
+	}
+}
+
+// What one does by mistake is told before a client would stumble over it.
+func TestInstallMistakes(t *testing.T) {
+	machine(t)
+	put(t, "null.json", `{"mcpServers": null}`)
+	must(t, []string{"import", "--install", "cursor", "--file", "null.json"}, "added to null.json")
+	must(t, []string{"import", "--uninstall", "cursor", "--file", "null.json"}, "is as it was")
+	if got := get(t, "null.json"); got != `{"mcpServers": null}` {
+		t.Error(got)
+	}
+	put(t, "two.json", `{"mcpServers": {"tools": {"command": "/opt/helve", "args": ["mcp"]}}}`)
+	must(t, []string{"import", "--install", "cursor", "--file", "two.json"}, `Helve stands there as "tools", too`)
+	put(t, "list.json", "[1]")
+	if out := must(t, []string{"mcp", "--print-config"}); strings.Contains(out, "warning") {
+		t.Error(out)
+	}
+	put(t, "helve.yaml", "app: {app_id: x, name: X}\n")
+	must(t, []string{"mcp", "--print-config", "--client", "cursor"}, "warning: this leaves out helve.yaml")
+	if out := must(t, []string{"mcp", "--print-config", "--app", "helve.yaml"}); strings.Contains(out, "warning") {
+		t.Error(out)
+	}
+	if err := os.Remove("helve.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{1, []string{"import", "--install", "cursor", "--file", "c.json", "--app", "typo.yaml"}, "there is no file typo.yaml"},
+		{1, []string{"mcp", "--print-config", "--app", "typo.yaml"}, "there is no file typo.yaml"},
+		{64, []string{"mcp", "--install", "cursor"}, "helve import --install cursor"},
+		{64, []string{"mcp", "--uninstall", "cursor"}, "helve import --uninstall cursor"},
+		{1, []string{"import", "cursor"}, "helve import --install cursor writes Helve into that of Cursor"},
+		{64, []string{"mcp", "my.yaml"}, "helve mcp --app my.yaml"},
+		{64, []string{"upstreams", "--at", "127.0.0.1:7777"}, "such as http://127.0.0.1:7777"},
+		{64, []string{"upstreams", "--at", "foo"}, "--at foo"},
+		{1, []string{"import", "list.json"}, "list.json:1:1: the file is not a JSON object"},
+		{1, []string{"import", "--install", "cursor", "--file", "list.json"}, "list.json:1:1: the file is not a JSON object"},
+	} {
+		if code, out := helve(t, test.args...); code != test.code || !strings.Contains(out, test.want) {
+			t.Errorf("%v: code %d\n%s", test.args, code, out)
+		}
+	}
+	if _, err := os.Stat("c.json"); err == nil {
+		t.Error("the client's file was written")
+	}
+}
+
+// The secrets of a client's file can be kept with its servers: sealed, and
+// without being told, and none that is kept already is lost.
+func TestImportKeepsSecrets(t *testing.T) {
+	home, dir := machine(t)
+	t.Setenv("HELVE_CREDENTIALS_DIR", filepath.Join(home, "kept"))
+	for _, name := range []string{"helve.yaml", "other.yaml"} {
+		put(t, name, "app: {app_id: x, name: X}\nsecurity: {credentials: file}\n")
+	}
+	put(t, "mcp.json", `{"mcpServers": {
+  "a": {"command": "a", "args": ["--password", "`+clearPass+`", "${input:asked}"], "env": {"A_TOKEN": "`+clearToken+`", "B_KEY": "${B_KEY}"}}
+}}`)
+	must(t, []string{"import", "mcp.json", "--keep-secrets", "--dry-run"}, "export HELVE_SECRET_A_TOKEN")
+	if len(everyFile(t, home)) != 0 {
+		t.Error("a dry run has kept something")
+	}
+	out := must(t, []string{"import", "mcp.json", "--keep-secrets"}, "1 of 1", "Kept, sealed, for the references to them: A_PASSWORD, A_TOKEN.", "export HELVE_SECRET_asked=", "export B_KEY=")
+	if strings.Contains(out, "export HELVE_SECRET_A_TOKEN") {
+		t.Errorf("what is kept is asked for:\n%s", out)
+	}
+	kept := credentials.New(credentials.Options{Backend: credentials.File, Dir: filepath.Join(home, "kept")})
+	for name, want := range map[string]string{"A_TOKEN": clearToken, "A_PASSWORD": clearPass} {
+		if got, err := kept.Get(name); got != want {
+			t.Errorf("%s is kept as %q, %v", name, got, err)
+		}
+	}
+	put(t, "other.json", strings.ReplaceAll(get(t, "mcp.json"), clearToken, "another-token"))
+	out += must(t, []string{"import", "other.json", "--keep-secrets", "--app", "other.yaml"}, "A_TOKEN is kept with another value")
+	if got, _ := kept.Get("A_TOKEN"); got != clearToken {
+		t.Errorf("what was kept became %q", got)
+	}
+	for _, name := range []string{"mcp.json", "other.json"} {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range everyFile(t, home, dir) {
+		out += name + text
+	}
+	if strings.Contains(out, clearToken) || strings.Contains(out, clearPass) || strings.Contains(out, "another-token") {
+		t.Errorf("a secret stands in clear:\n%s", out)
+	}
+}
+
+// A file that may not be written is left alone, and what is written for another
+// user stays theirs.
+func TestImportRespectsFiles(t *testing.T) {
+	machine(t)
+	put(t, "mcp.json", `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b", "args": ["${input:k}"]}, "c": {"command": "c", "args": ["${input:k}"]}}}`)
+	if out := must(t, []string{"import", "mcp.json", "--dry-run"}); strings.Count(out, "export HELVE_SECRET_k=") != 1 || strings.Count(out, "helve secrets set k") != 1 {
+		t.Errorf("what two servers need is told twice:\n%s", out)
+	}
+	put(t, "app.yaml", "app: {app_id: x, name: X}\n")
+	if os.Getuid() == 0 {
+		if err := os.Chown("app.yaml", 1234, 1235); err != nil {
+			t.Skip(err)
+		}
+		must(t, []string{"import", "mcp.json", "--app", "app.yaml"}, "3 of 3")
+		for _, name := range []string{"app.yaml", "app.yaml" + clientconf.BackupSuffix} {
+			if info, err := os.Stat(name); err != nil || owner(info) != [2]uint32{1234, 1235} {
+				t.Errorf("%s: %v, %v", name, info, err)
+			}
+		}
+		return
+	}
+	if err := os.Chmod("app.yaml", 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := helve(t, "import", "mcp.json", "--app", "app.yaml"); code != 1 || !strings.Contains(out, "app.yaml: it cannot be written: permission denied") {
+		t.Errorf("code %d\n%s", code, out)
 	}
 }
 

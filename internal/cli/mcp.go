@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,9 @@ func (c *cli) mcpCommand() *cobra.Command {
 				if client, err := clientconf.ClientOf(args[0]); err == nil {
 					return usage("helve mcp takes no client: helve mcp --print-config --client %s prints what %s needs, helve import --install %s writes it into its file", client.ID, client.Title, client.ID)
 				}
+				if ext := filepath.Ext(args[0]); ext == ".yaml" || ext == ".yml" {
+					return usage("helve mcp takes its app by a flag: helve mcp --app %s", args[0])
+				}
 			}
 			return cobra.NoArgs(cmd, args)
 		},
@@ -37,10 +41,16 @@ themselves, discovery for the rest. helve import --install writes it.
 
 --present chooses how tools are shown: auto (decided by their size), full,
 compact, or discovery (a few meta-tools). --profile bounds what the client may
-use: groups (read, vault, edit, web, agent, mcp, skill), +TOOL and -TOOL,
+use: groups (read, vault, edit, web, agent, mcp, skill), +NAME and -NAME (of a
+tool, a module, a server such as mcp.github, or a pattern such as mcp.*.delete_*),
 separated by commas, or the id of an agent of the app.`,
 		Example: "  helve mcp --print-config\n  helve mcp --app helve.yaml --present discovery\n  helve mcp --profile read,web,-http.post",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"install", "uninstall"} {
+				if f := cmd.Flag(name); f.Changed {
+					return usage("it is another command that writes clients' files: helve import --%s %s", name, f.Value)
+				}
+			}
 			mode, err := inject.ParseMode(present)
 			if err != nil {
 				return usage("--present: %v", err)
@@ -60,6 +70,10 @@ separated by commas, or the id of an agent of the app.`,
 			}
 			return c.serveStdio(cmd.Context(), mode)
 		},
+	}
+	for _, name := range []string{"install", "uninstall"} { // looked for here
+		cmd.Flags().String(name, "", "")
+		_ = cmd.Flags().MarkHidden(name) // it was just defined
 	}
 	cmd.Flags().StringVar(&present, "present", "auto", "auto, full, compact or discovery")
 	cmd.Flags().StringVar(&profile, "profile", "", "what the client may use, such as read,web,-http.post")
@@ -159,6 +173,16 @@ func (c *cli) printClientConfig(present, only string) error {
 			return usage("--client: %v", err)
 		}
 		clients = []clientconf.Client{client}
+	}
+	if c.appFile != "" {
+		if _, err := os.Stat(c.appFile); errors.Is(err, fs.ErrNotExist) {
+			return noApp(c.appFile)
+		}
+	}
+	if c.appFile == "" {
+		if _, err := os.Stat(defaultAppFile); err == nil {
+			fmt.Fprintf(c.err, "%s this leaves out %s, which is here: with --app %s the clients get its servers\n", c.style(c.err).warn("warning:"), defaultAppFile, defaultAppFile)
+		}
 	}
 	if c.json {
 		return c.printClientJSON(present, clients)

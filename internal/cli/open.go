@@ -41,7 +41,7 @@ func (c *cli) config() (*app.Config, error) {
 		return cfg, err
 	}
 	if c.appFile == "" {
-		return app.Default(), nil
+		return app.DefaultOf(std.Modules()), nil
 	}
 	return app.Load(c.appFile, c.loadOptions())
 }

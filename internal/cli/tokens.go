@@ -88,7 +88,7 @@ func (c *cli) tokensCreate() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&t.Name, "name", "", "what audits call its user (token:NAME)")
 	fl.StringVar(&appName, "app", "", "the only app that it reaches: an app_id, or an app file, whose state then has the token")
-	fl.StringVar(&t.Profile, "profile", "", "what it may use: groups (read, vault, edit, web, agent, mcp, skill), +TOOL, -TOOL, or an agent of the app")
+	fl.StringVar(&t.Profile, "profile", "", "what it may use: groups (read, vault, edit, web, agent, mcp, skill), +NAME, -NAME (of a tool, module, server or pattern), or an agent of the app")
 	fl.StringVar(&t.View, "view", "", "the view that every path shows: full, compact or discovery")
 	fl.StringVar(&expires, "expires", "", "until when it works: a date, an RFC 3339 time, or a duration such as 90d or 12h; for ever if left out")
 	cmd.MarkFlagRequired("name")

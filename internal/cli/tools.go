@@ -314,6 +314,7 @@ func (c *cli) call(ctx context.Context, name string, params json.RawMessage, yes
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	c.awaitTool(ctx, a, name)
+	a.WaitTool(ctx, name)
 	call := &tool.Call{Name: name, Args: params, From: c.operator(a)}
 	if isTerminal(c.err) {
 		call.Progress = func(part tool.Content) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	neturl "net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ func (c *cli) upstreamsCommand() *cobra.Command {
   started         it runs, or is connected
   in use          calls are in flight
   needs login     somebody has to sign in: helve login SERVER
+  needs setup     a secret, or a variable, that it refers to is not there
   failed          it did not start, or it crashed; it is tried again
   stopped         for good: it is disabled, or described wrongly
 
@@ -98,6 +100,9 @@ func dash(s string) string {
 func askUpstreams(ctx context.Context, url, token string) ([]mcpbridge.ServerStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	if u, err := neturl.Parse(url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, usage("--at %s: want the URL that helve serve announced, such as http://127.0.0.1:7777", url)
+	}
 	const ask = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp.list_servers","arguments":{}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(url, "/")+"/mcp", strings.NewReader(ask))
 	if err != nil {

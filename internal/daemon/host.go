@@ -12,6 +12,7 @@ import (
 	"github.com/helve-ai/helve/app"
 	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/mcpbridge"
+	"github.com/helve-ai/helve/skill"
 	"github.com/helve-ai/helve/store"
 	"github.com/helve-ai/helve/task"
 	"github.com/helve-ai/helve/telemetry"
@@ -173,6 +174,7 @@ func MCP(l *app.Live, o MCPOptions) *mcpbridge.Server {
 		Tasks:           task.New(store.Sub(l.Store(), "tasks"), task.Options{Log: o.Log}),
 		Long:            func() mcpbridge.LongCalls { return l.App().LongCalls() },
 		Upstreams:       func() *mcpbridge.Upstreams { return l.App().MCPServers() },
+		Skills:          func() []*skill.Folder { return l.App().ServedSkills() },
 		Shows:           func(from tool.Origin, server string) bool { return mcpbridge.Shown(l.App().Visible, from, server) },
 		Caller:          o.Caller,
 		Limits:          o.Limits,

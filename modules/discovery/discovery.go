@@ -73,9 +73,28 @@ func (d *discovery) searchTools() *tool.Tool {
 		if len(tools) == 0 {
 			hint = "nothing matches; try other words, or list_categories"
 		}
-		return d.list(ctx, tools, in.Detail, d.sees(c.From), map[string]any{"hint": hint})
+		return d.list(ctx, tools, in.Detail, d.sees(c.From), map[string]any{"hint": hint + d.unanswered(c.From)})
 	})
 }
+
+// unanswered says whose tools cannot be found yet; "": none.
+func (d *discovery) unanswered(from tool.Origin) string {
+	if d.host.Unanswered == nil {
+		return ""
+	}
+	names := d.host.Unanswered(from)
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > maxUnanswered {
+		names, more = names[:maxUnanswered], ", …"
+	}
+	return "; not known yet, since they have not answered: the tools of the MCP servers " + strings.Join(names, ", ") + more
+}
+
+// maxUnanswered is how many servers a search names whose tools are not known.
+const maxUnanswered = 5
 
 func (d *discovery) sees(from tool.Origin) func(*tool.Tool) bool {
 	return func(t *tool.Tool) bool { return !t.Meta && d.host.Visible(from, t) }
