@@ -318,7 +318,7 @@ func TestCoercionIsNoted(t *testing.T) {
 
 func TestSecretsNeverReachTheAudit(t *testing.T) {
 	h := build(t, nil)
-	res := h.do(t, "net.fetch", `{"url":"https://example.com/?k=sk-abcdefghijklmnopqrstuvwxyz012345","auth_token":"hunter2hunter2","number":"4711"}`)
+	res := h.do(t, "net.fetch", `{"url":"https://example.com/?k=sk-abcdefghijklmnopqrstuvwxyz012345","auth_token":"hunter2hunter2","number":"4711 0815 4711"}`)
 	if res.Err != nil || strings.Contains(res.JoinText(), "sk-") || !strings.Contains(res.JoinText(), "end") {
 		t.Errorf("result %+v", res)
 	}
@@ -326,7 +326,7 @@ func TestSecretsNeverReachTheAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"sk-abc", "hunter2", "4711"} {
+	for _, secret := range []string{"sk-abc", "hunter2", "4711 0815"} {
 		if strings.Contains(string(data), secret) {
 			t.Errorf("the audit holds %q: %s", secret, data)
 		}
