@@ -184,7 +184,7 @@ func TestSpawnedAgentsHaveNoMoreMemoryThanGiven(t *testing.T) {
 	}
 	asked := s.requests()
 	for i := 2; i <= 5; i++ {
-		if strings.Contains(asked[i], "4711") {
+		if strings.Contains(asked[i], "opens with 4711") {
 			t.Errorf("request %d of an agent without memory: %s", i+1, asked[i])
 		}
 	}

@@ -238,7 +238,7 @@ func TestMiddlewareOfAnApp(t *testing.T) {
 	var tools []string
 	for l := range strings.Lines(read(t, filepath.Join(dir, ".helve", "logs", "calls.jsonl"))) {
 		var line struct{ Tool, Text string }
-		if err := json.Unmarshal([]byte(l), &line); err != nil || strings.Contains(l, "4711") {
+		if err := json.Unmarshal([]byte(l), &line); err != nil || strings.Contains(l, "PID-4711") {
 			t.Errorf("the audit middleware wrote %s (%v)", l, err)
 		}
 		tools = append(tools, line.Tool)
