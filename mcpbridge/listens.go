@@ -30,6 +30,7 @@ type listen struct {
 type listens struct {
 	live []listen
 	held []jsonrpc.Message // the ends of those that have ended, which the library has not seen
+	late []jsonrpc.ID      // those whose end the library has seen and not yet answered
 }
 
 // maxListens bounds the listens of a connection, those included whose end is held.
@@ -70,12 +71,18 @@ func (l *listens) cancelled(msg jsonrpc.Message) []jsonrpc.Message {
 	}
 	seen := l.held
 	l.held = nil
+	for _, end := range seen {
+		if id, ok := cancelledBy(end); ok {
+			l.late = append(l.late, id)
+		}
+	}
 	return seen
 }
 
 // end forgets a listen, and reports whether there was one.
 func (l *listens) end(id jsonrpc.ID) bool {
 	n := len(l.live)
+	l.late = slices.DeleteFunc(l.late, func(x jsonrpc.ID) bool { return x == id })
 	l.live = slices.DeleteFunc(l.live, func(x listen) bool { return x.id == id })
 	return len(l.live) < n
 }

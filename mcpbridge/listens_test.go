@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,6 +141,26 @@ func TestSeveralListensOfOneClient(t *testing.T) {
 	change("more.four")
 	if ids := told(1); !ids["9"] {
 		t.Errorf("after all ended, and one began: told %v", ids)
+	}
+}
+
+// TestListenRightAfterAnother holds that the end of one takes nothing from the
+// next.
+func TestListenRightAfterAnother(t *testing.T) {
+	h := newHouse(t, nil, echo())
+	k := newTalk(t, h)
+	k.say(`{"jsonrpc":"2.0","id":"list","method":"tools/list","params":{` + strings.Replace(listenMeta, "CAPS", "{}", 1) + `}}`)
+	k.hear()
+	for i := range 20 {
+		k.say(listenFor(strconv.Itoa(i), `{}`, `{"toolsListChanged":true}`))
+		for k.hear().Method != "notifications/subscriptions/acknowledged" {
+		}
+		if err := h.reg.Replace("more", handled(fmt.Sprintf("more.n%d", i), tool.Reads, echo().Handle)); err != nil {
+			t.Fatal(err)
+		}
+		for k.hear().Method != "notifications/tools/list_changed" {
+		}
+		k.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -275,6 +276,28 @@ func (c *stdioConn) negotiated() string {
 	}
 }
 
+// listensEnded waits until the library has ended the listens whose end it has
+// seen: it would take the next for one of them.
+func (c *stdioConn) listensEnded() {
+	for {
+		c.mu.Lock()
+		waiting := slices.ContainsFunc(c.listens.late, func(id jsonrpc.ID) bool { return c.parked[id] })
+		changed := c.changed
+		if !waiting {
+			c.listens.late = nil
+		}
+		c.mu.Unlock()
+		if !waiting {
+			return
+		}
+		select {
+		case <-changed:
+		case <-c.quit:
+			return
+		}
+	}
+}
+
 // decode returns the message, or the answer to what is none. A call counts as
 // in flight from here on.
 func (c *stdioConn) decode(data []byte, b *batch) (jsonrpc.Message, json.RawMessage) {
@@ -294,6 +317,9 @@ func (c *stdioConn) decode(data []byte, b *batch) (jsonrpc.Message, json.RawMess
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok || !req.IsCall() {
 		return msg, nil
+	}
+	if req.Method == methodListen {
+		c.listensEnded()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
