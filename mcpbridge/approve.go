@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,7 +29,8 @@ func Approve(ctx context.Context, q approval.Question) (approval.Answer, error) 
 	if !CanApprove(ctx) {
 		return approval.Answer{}, errors.New("the client cannot be asked")
 	}
-	got, err := a.approve(ctx, "approval-"+q.ID, approvalForm(q))
+	form := approvalForm(q, a.lasting())
+	got, err := a.approve(ctx, "approval-"+q.ID, form)
 	var refused *jsonrpc.Error
 	switch {
 	case ctx.Err() != nil:
@@ -38,8 +40,13 @@ func Approve(ctx context.Context, q approval.Question) (approval.Answer, error) 
 	case err != nil:
 		return approval.Answer{Feedback: "the client's answer was none: " + err.Error()}, nil
 	}
-	return decided(got), nil
+	return decided(got, offered(form)), nil
 }
+
+// lasting reports whether the call is one of a session that ends with its
+// client: a client without sessions is known by its name and token only, and
+// what were approved for one of them would be for all that have these.
+func (a *asker) lasting() bool { return a.session != nil && a.session.ID() != "" }
 
 // approve asks once, in the way that the client can be asked.
 func (a *asker) approve(ctx context.Context, id string, form *mcp.ElicitParams) (mcp.InputResponse, error) {
@@ -55,8 +62,21 @@ func (a *asker) approve(ctx context.Context, id string, form *mcp.ElicitParams) 
 	return a.session.Elicit(ctx, form)
 }
 
-// decided reads what a person entered into the form.
-func decided(got mcp.InputResponse) approval.Answer {
+// What the person at a client may decide.
+const (
+	sayApprove = "approve"
+	saySession = "approve for this session"
+	sayDeny    = "deny"
+)
+
+// offered returns the decisions that a form offers.
+func offered(form *mcp.ElicitParams) []any {
+	properties := form.RequestedSchema.(map[string]any)["properties"].(map[string]any)
+	return properties["decision"].(map[string]any)["enum"].([]any)
+}
+
+// decided reads what a person entered into the form that offered some decisions.
+func decided(got mcp.InputResponse, offers []any) approval.Answer {
 	r, _ := got.(*mcp.ElicitResult)
 	if r == nil {
 		return approval.Answer{Feedback: "the client came back without an answer"}
@@ -64,14 +84,18 @@ func decided(got mcp.InputResponse) approval.Answer {
 	feedback, _ := r.Content["feedback"].(string)
 	feedback = strings.TrimSpace(cutText(printable(feedback), maxFeedback))
 	switch {
-	case r.Action == "accept" && r.Content["decision"] == "approve":
-		return approval.Answer{Approve: true}
-	case r.Action == "accept" && r.Content["decision"] == "deny":
+	case r.Action == "accept" && slices.Contains(offers, r.Content["decision"]):
+		switch r.Content["decision"] {
+		case sayApprove:
+			return approval.Answer{Approve: true}
+		case saySession:
+			return approval.Answer{Approve: true, Session: true}
+		}
 		return approval.Answer{Feedback: feedback}
 	case r.Action == "decline":
 		return approval.Answer{Feedback: "the user declined"}
 	case r.Action == "cancel":
-		return approval.Answer{Feedback: "the user did not answer"}
+		return approval.Answer{Feedback: "the user did not answer; for a client with nobody at it, the operator can grant the call under tools.capabilities.grant in the app file"}
 	}
 	return approval.Answer{Feedback: "the client's answer was not understood"}
 }
@@ -83,8 +107,9 @@ const (
 	maxFeedback  = 2000
 )
 
-// approvalForm is the question as clients show it.
-func approvalForm(q approval.Question) *mcp.ElicitParams {
+// approvalForm is the question as clients show it, of a call of a session that
+// lasts or not.
+func approvalForm(q approval.Question, lasting bool) *mcp.ElicitParams {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s wants to run", q.Tool)
 	if len(q.Via) > 0 {
@@ -97,12 +122,17 @@ func approvalForm(q approval.Question) *mcp.ElicitParams {
 	if q.Diff != "" {
 		fmt.Fprintf(&b, "It would change:\n%s", cutText(q.Diff, maxShownDiff))
 	}
+	decisions := []any{sayApprove, sayDeny}
+	if lasting && q.Scope.Key != "" {
+		decisions = []any{sayApprove, saySession, sayDeny}
+		fmt.Fprintf(&b, "\nApproved for this session, %s would not be asked about again.", cutText(q.Scope.Shown, maxShownArgs))
+	}
 	return &mcp.ElicitParams{
 		Mode: "form", Message: printable(b.String()), Meta: mcp.Meta{"helve/approval": q.ID},
 		RequestedSchema: map[string]any{
 			"type": "object",
 			"properties": map[string]any{
-				"decision": map[string]any{"type": "string", "enum": []any{"approve", "deny"}, "title": "Run it?"},
+				"decision": map[string]any{"type": "string", "enum": decisions, "title": "Run it?"},
 				"feedback": map[string]any{"type": "string", "title": "With a denial: what the model is told"},
 			},
 			"required": []any{"decision"},

@@ -349,6 +349,47 @@ func TestApprovalsByTheClient(t *testing.T) {
 	}
 }
 
+// The person at a client with a session may approve what a rule asks about for
+// that session, and for no other.
+func TestApprovalsByTheClientForASession(t *testing.T) {
+	dir := folder(t, "app.yaml", strings.Replace(asking, "always", "attached", 1))
+	d := serve(t, dir, "--app", "app.yaml")
+	session := func(decision string) (write func(path string) reply, asked func() []string) {
+		t.Helper()
+		seen := make(chan *mcp.ElicitParams, 8)
+		s, err := dialVersion(t, d.URL+"/mcp", "2025-11-25", answering(&mcp.ElicitResult{Action: "accept", Content: object{"decision": decision}}, seen))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(path string) reply { return call(t, s, "filesystem.write", object{"path": path, "content": "x"}) }, func() (all []string) {
+			for len(seen) > 0 {
+				all = append(all, (<-seen).Message)
+			}
+			return all
+		}
+	}
+	write, asked := session("approve for this session")
+	other, askedToo := session("deny")
+	for _, path := range []string{"docs/a.md", "docs/b.md"} {
+		if r := write(path); r.IsError {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	if all := asked(); len(all) != 1 || !strings.Contains(all[0], "Approved for this session, every call of filesystem.write that the rule") {
+		t.Errorf("asked %q", all)
+	}
+	if r := other("docs/c.md"); r.Code != "approval_denied" || len(askedToo()) != 1 {
+		t.Errorf("another session: %+v", r)
+	}
+	// What the rule does not cover is asked about.
+	if write("else.md"); len(asked()) != 1 || exists(filepath.Join(dir, "docs/c.md")) {
+		t.Errorf("outside the rule nothing was asked, or what was denied has run")
+	}
+	if out := must(t, dir, "approvals", "--app", "app.yaml"); !strings.Contains(out, "docs/**") {
+		t.Errorf("the approvals that hold: %s", out)
+	}
+}
+
 // A raw is an answer to a call, as it is sent.
 type raw struct {
 	Result struct {
@@ -427,6 +468,7 @@ func TestApprovalsInTurns(t *testing.T) {
 		"of another":     {"approval-other": yes},
 		"a word":         {id: object{"action": "accept", "content": object{"decision": "yes, all"}}},
 		"no content":     {id: object{"action": "accept"}},
+		"not offered":    {id: object{"action": "accept", "content": object{"decision": "approve for this session"}}},
 		"another action": {id: object{"action": "approve", "content": object{"decision": "approve"}}},
 		"a decline":      {id: object{"action": "decline", "content": object{"decision": "approve"}}},
 	} {
