@@ -63,12 +63,16 @@ type Places struct {
 	Config string // of applications, as os.UserConfigDir returns it
 	Dir    string // the current one
 	Codex  string // CODEX_HOME; "": .codex in Home
+	Claude string // CLAUDE_CONFIG_DIR, in which Claude Code's file is then; "": Home
 }
 
 // User returns the client's file of the user's.
 func (c Client) User(p Places) string {
 	if c.ID == "codex" && p.Codex != "" {
 		return filepath.Join(p.Codex, "config.toml")
+	}
+	if c.ID == "claude-code" && p.Claude != "" {
+		return filepath.Join(p.Claude, c.user)
 	}
 	if name, ok := strings.CutPrefix(c.user, "@"); ok {
 		return filepath.Join(p.Config, filepath.FromSlash(name))

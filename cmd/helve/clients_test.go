@@ -3,12 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -161,6 +164,96 @@ wire_api = "responses"
 	for _, want := range []string{"mcp filesystem.read allow", "mcp filesystem.read deny permission_denied"} {
 		if !slices.Contains(decisions, want) {
 			t.Errorf("the audit %q lacks %q", decisions, want)
+		}
+	}
+	if got := contents(t, dir)["notes.txt"]; got != "remember the milk\n" {
+		t.Errorf("the file now holds %q", got)
+	}
+}
+
+// answerAs answers a request of Anthropic's API with one block of content.
+func answerAs(w http.ResponseWriter, block object) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	event := func(kind string, members object) {
+		members["type"] = kind
+		data, _ := json.Marshal(members)
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+	}
+	start, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": block["text"]}, "end_turn"
+	if block["type"] == "tool_use" {
+		input, _ := json.Marshal(block["input"])
+		start, delta, stop = object{"type": "tool_use", "id": block["id"], "name": block["name"], "input": object{}}, object{"type": "input_json_delta", "partial_json": string(input)}, "tool_use"
+	}
+	event("message_start", object{"message": object{"id": "m", "type": "message", "role": "assistant", "model": "scripted-1", "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": 1, "output_tokens": 1}}})
+	event("content_block_start", object{"index": 0, "content_block": start})
+	event("content_block_delta", object{"index": 0, "delta": delta})
+	event("content_block_stop", object{"index": 0})
+	event("message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 1}})
+	event("message_stop", object{})
+}
+
+// Claude Code, whose servers helve import has taken over, with a scripted
+// server in place of its model, uses one of them through Helve, and is refused.
+func TestClaudeCodeUsesHelve(t *testing.T) {
+	t.Parallel()
+	claude := npmCommand(t, "../@anthropic-ai/claude-code-linux-x64/claude", "@anthropic-ai/claude-code@2.1.197")
+	dir := folder(t, "notes.txt", "remember the milk\n")
+	home := folder(t, "conf/.claude.json", encode(t, object{"mcpServers": object{"kid": object{"command": lookPath(t, "upstream"), "args": []string{"crash"}}}}))
+
+	calls := func(id, tool string, input object) object {
+		return object{"type": "tool_use", "id": "toolu_" + id, "name": "mcp__helve__" + tool, "input": input}
+	}
+	turns := []object{
+		calls("1", "mcp__kid__get_well", object{}),
+		calls("2", "filesystem__read", object{"path": "notes.txt"}),
+		calls("3", "filesystem__read", object{"path": "../outside.txt"}),
+		calls("4", "filesystem__write", object{"path": "notes.txt", "content": "forget it"}),
+		{"type": "text", "text": "There is milk to be bought."},
+	}
+	var mu sync.Mutex
+	var asked []string
+	waited := 0
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.Method != http.MethodPost: // it looks whether there is a server
+		case !strings.Contains(string(body), `"tools":[{`):
+			answerAs(w, object{"type": "text", "text": "Milk"}) // a title, say
+		case !strings.Contains(string(body), turns[0]["name"].(string)) && waited < 60: // it does not wait for its MCP servers
+			waited++
+			answerAs(w, object{"type": "tool_use", "id": fmt.Sprintf("toolu_wait%d", waited), "name": "Bash", "input": object{"command": "sleep 1"}})
+		case len(asked) < len(turns):
+			asked = append(asked, string(body))
+			answerAs(w, turns[len(asked)-1])
+		default:
+			t.Errorf("a request too many: %s", body)
+			http.Error(w, "{}", http.StatusBadRequest)
+		}
+	}))
+	t.Cleanup(model.Close)
+	env := []string{"HOME=" + home, "CLAUDE_CONFIG_DIR=" + filepath.Join(home, "conf"), "ANTHROPIC_BASE_URL=" + model.URL, "ANTHROPIC_API_KEY=sk-ant-none", "MCP_TIMEOUT=120000",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1"}
+	other(t, dir, env, lookPath(t, "helve"), "import", "--install", "claude-code", "--replace", "--root", dir)
+	if left := contents(t, home)["conf/.claude.json"]; strings.Contains(left, `"kid"`) || !strings.Contains(left, `"helve"`) {
+		t.Errorf("Claude Code's file is\n%s", left)
+	}
+	if list := other(t, dir, env, claude, "mcp", "list"); !strings.Contains(list, "helve: ") || !strings.Contains(list, "Connected") {
+		t.Errorf("claude mcp list:\n%s", list)
+	}
+	out := other(t, dir, env, claude, "-p", "What is to be bought?", "--allowedTools", "mcp__helve,Bash(sleep 1)", "--output-format", "json")
+	var result struct{ Result string }
+	if err := json.Unmarshal([]byte(out), &result); err != nil || result.Result != turns[4]["text"] {
+		t.Errorf("Claude Code ends with\n%s", out)
+	}
+	if len(asked) != len(turns) {
+		t.Fatalf("%d requests to the model, and %d to wait", len(asked), waited)
+	}
+	for i, says := range []string{"mcp__helve__search_tools", `"text":"well"`, "remember the milk", "permission_denied", "approval_denied"} {
+		if !strings.Contains(asked[i], says) {
+			t.Errorf("request %d to the model lacks %q:\n%s", i+1, says, asked[i])
 		}
 	}
 	if got := contents(t, dir)["notes.txt"]; got != "remember the milk\n" {

@@ -63,6 +63,7 @@ type installReport struct {
 	Note    string   `json:"note,omitempty"`
 	Backup  string   `json:"backup,omitempty"`
 	Removed []string `json:"removed,omitempty"`
+	Own     []string `json:"own,omitempty"` // the servers that the client goes on starting itself
 	// Of an uninstall where the file had changed: the servers that Helve had
 	// taken over and that are in it again, and what else is in the backup alone.
 	Returned []string `json:"returned,omitempty"`
@@ -125,7 +126,7 @@ func places() (clientconf.Places, error) {
 		return clientconf.Places{}, err
 	}
 	dir, err := os.Getwd()
-	return clientconf.Places{Home: home, Config: config, Dir: dir, Codex: os.Getenv("CODEX_HOME")}, err
+	return clientconf.Places{Home: home, Config: config, Dir: dir, Codex: os.Getenv("CODEX_HOME"), Claude: os.Getenv("CLAUDE_CONFIG_DIR")}, err
 }
 
 func (f importFlags) check(args []string) error {
@@ -454,6 +455,9 @@ func (c *cli) planInstall(client clientconf.Client, f importFlags, r *importRepo
 	}
 	if others, _, err := clientconf.Read(f.file, file.Data); err == nil {
 		for _, s := range others {
+			if !f.replace && !s.Helve() && !s.Disabled && !slices.Contains(p.report.Own, s.Name) {
+				p.report.Own = append(p.report.Own, s.Name)
+			}
 			if s.Helve() && s.Name != "helve" {
 				p.report.Note = strings.TrimPrefix(p.report.Note+fmt.Sprintf("; Helve stands there as %q, too, and the client would start both: take one of them out", s.Name), "; ")
 			}
@@ -769,6 +773,9 @@ func (c *cli) showInstall(r installReport, verb string) {
 	if len(r.Removed) > 0 {
 		fmt.Fprintln(c.out, clean("Removed there: "+strings.Join(r.Removed, ", ")+"."))
 	}
+	if len(r.Own) > 0 {
+		fmt.Fprintln(c.out, clean(fmt.Sprintf("It goes on starting %s itself; with --replace Helve takes that over, and its model sees their tools through Helve only.", summary(r.Own))))
+	}
 	if r.Backup != "" {
 		fmt.Fprintf(c.out, "What it was before is in %s.\n", r.Backup)
 	}
@@ -776,6 +783,15 @@ func (c *cli) showInstall(r installReport, verb string) {
 		fmt.Fprintf(c.out, "%s.\n", r.Note)
 	}
 	fmt.Fprintf(c.out, "Take it out again with: helve import --uninstall %s --file %s\n", r.Client, quoteAll([]string{r.File}))
+}
+
+// summary names a few of many.
+func summary(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // clientEntry returns what a client's file says to start this Helve.

@@ -24,6 +24,7 @@ func machine(t *testing.T) (home, dir string) {
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
 	t.Setenv("AppData", filepath.Join(home, ".config"))
 	t.Setenv("CODEX_HOME", "")
+	t.Setenv("CLAUDE_CONFIG_DIR", "")
 	t.Chdir(dir)
 	return home, dir
 }
@@ -139,6 +140,7 @@ func TestImportLeavesOutWhatItCannotReach(t *testing.T) {
   "sock": {"type": "http", "url": "unix:///run/x.sock"},
   "a": {"command": "a", "disabledTools": ["drop all"], "includeTools": ["get", "on"]}
 }}`)
+	must(t, []string{"import", "c.json", "--install", "cursor", "--file", "c.json", "--dry-run"}, "It goes on starting sock, a itself; with --replace Helve takes that over")
 	must(t, []string{"import", "--install", "cursor", "--file", "c.json", "--replace"},
 		"a: added", "sock: left out (url is not an absolute http or https URL)", "1 of 2 servers added", "Removed there: a.")
 	if text := get(t, "c.json"); !strings.Contains(text, "unix:///run/x.sock") || strings.Contains(text, "drop all") {

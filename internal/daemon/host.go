@@ -167,7 +167,7 @@ func MCP(l *app.Live, o MCPOptions) *mcpbridge.Server {
 	from.Profile = o.Profile
 	return mcpbridge.NewServer(mcpbridge.ServerOptions{
 		Name: "helve", Version: o.Version, App: a.Config.App.ID, Profile: o.Profile, Log: o.Log,
-		Instructions:    "Tools are found with search_tools, shown with get_tool and run with execute_tool. Any tool may also be called by its own name.",
+		Instructions:    "Call a listed tool by its name. One that is not listed is found with search_tools, shown with get_tool and run with execute_tool.",
 		View:            func(m inject.Mode) inject.View { return l.View(from, m) },
 		Changed:         l.Changed,
 		Do:              l.Call,
