@@ -233,27 +233,29 @@ type Rule struct {
 
 // An MCPServer is an upstream MCP server.
 type MCPServer struct {
-	Command     string              `json:"command,omitempty" jsonschema:"the program that is the server"`
-	Args        []string            `json:"args,omitempty" jsonschema:"its arguments"`
-	Env         map[string]string   `json:"env,omitempty" jsonschema:"its environment"`
-	Cwd         string              `json:"cwd,omitempty" jsonschema:"the folder in which it runs, relative to the root"`
-	URL         string              `json:"url,omitempty" jsonschema:"where the server is"`
-	Headers     map[string]string   `json:"headers,omitempty" jsonschema:"what is sent along with each request"`
-	OAuth       *OAuth              `json:"oauth,omitempty" jsonschema:"how to sign in, where the server asks for it; false: nobody does"`
-	Trusted     bool                `json:"trusted,omitempty" jsonschema:"believe the server's annotations"`
-	OnChange    string              `json:"on_change,omitempty" enum:"quarantine,accept" jsonschema:"what becomes of a tool whose definition changes after it was accepted; quarantine if left out, accept for trusted servers"`
-	OnFlagged   string              `json:"on_flagged,omitempty" enum:"hold_severe,hold,warn" default:"\"hold_severe\"" jsonschema:"what becomes of a tool whose definition is suspicious"`
-	Disabled    bool                `json:"disabled,omitempty" jsonschema:"known, and not connected"`
-	Eager       bool                `json:"eager,omitempty" jsonschema:"start it at once and keep it running, not when a tool of it is called"`
-	IdleTimeout int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
-	Timeout     int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
-	Asks        string              `json:"asks,omitempty" enum:"all,elicitation,sampling,none" default:"\"all\"" jsonschema:"what it may ask the clients that call it: their users (elicitation), their models (sampling)"`
-	Skills      bool                `json:"skills,omitempty" jsonschema:"agents may load the skills of the server: instructions that it wrote"`
-	Roots       string              `json:"roots,omitempty" enum:"workspace,client,none" jsonschema:"the folders that it is told to work in, which many servers take in place of those in their arguments: the root, those of the calling client, or none; none if left out"`
-	Sessions    bool                `json:"sessions,omitempty" jsonschema:"speak to it in a session, as clients before revision 2026-07-28 do, though it knows that one: for servers some of whose tools ask by requests, which that revision does not have"`
-	Only        []string            `json:"only,omitempty" jsonschema:"the tools that it has here, by its own names for them; all if left out"`
-	Overrides   map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`
-	Middleware  json.RawMessage     `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls of its tools: name, {name: settings}, or {name, config, enabled}"`
+	Command      string              `json:"command,omitempty" jsonschema:"the program that is the server"`
+	Args         []string            `json:"args,omitempty" jsonschema:"its arguments"`
+	Env          map[string]string   `json:"env,omitempty" jsonschema:"its environment"`
+	Cwd          string              `json:"cwd,omitempty" jsonschema:"the folder in which it runs, relative to the root"`
+	URL          string              `json:"url,omitempty" jsonschema:"where the server is"`
+	Headers      map[string]string   `json:"headers,omitempty" jsonschema:"what is sent along with each request"`
+	OAuth        *OAuth              `json:"oauth,omitempty" jsonschema:"how to sign in, where the server asks for it; false: nobody does"`
+	Trusted      bool                `json:"trusted,omitempty" jsonschema:"believe the server's annotations"`
+	OnChange     string              `json:"on_change,omitempty" enum:"quarantine,accept" jsonschema:"what becomes of a tool whose definition changes after it was accepted; quarantine if left out, accept for trusted servers"`
+	OnFlagged    string              `json:"on_flagged,omitempty" enum:"hold_severe,hold,warn" default:"\"hold_severe\"" jsonschema:"what becomes of a tool whose definition is suspicious"`
+	Disabled     bool                `json:"disabled,omitempty" jsonschema:"known, and not connected"`
+	Eager        bool                `json:"eager,omitempty" jsonschema:"start it at once and keep it running, not when a tool of it is called"`
+	IdleTimeout  int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
+	Timeout      int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
+	StartTimeout int                 `json:"start_timeout,omitempty" min:"1" max:"3600" default:"30" jsonschema:"seconds that it may take to start and to list its tools, before it is started anew"`
+	ListsWait    int                 `json:"lists_wait,omitempty" min:"1" max:"600" jsonschema:"seconds that lists of tools wait for it at a start, while its tools are not known; if left out, 4, or 8 while others go on answering, and 1 if it was waited for in vain before"`
+	Asks         string              `json:"asks,omitempty" enum:"all,elicitation,sampling,none" default:"\"all\"" jsonschema:"what it may ask the clients that call it: their users (elicitation), their models (sampling)"`
+	Skills       bool                `json:"skills,omitempty" jsonschema:"agents may load the skills of the server: instructions that it wrote"`
+	Roots        string              `json:"roots,omitempty" enum:"workspace,client,none" jsonschema:"the folders that it is told to work in, which many servers take in place of those in their arguments: the root, those of the calling client, or none; none if left out"`
+	Sessions     bool                `json:"sessions,omitempty" jsonschema:"speak to it in a session, as clients before revision 2026-07-28 do, though it knows that one: for servers some of whose tools ask by requests, which that revision does not have"`
+	Only         []string            `json:"only,omitempty" jsonschema:"the tools that it has here, by its own names for them; all if left out"`
+	Overrides    map[string]Override `json:"overrides,omitempty" jsonschema:"by tool"`
+	Middleware   json.RawMessage     `json:"middleware,omitempty" form:"Middleware" jsonschema:"what runs before and after calls of its tools: name, {name: settings}, or {name, config, enabled}"`
 }
 
 // A CalledApp is a one-shot app that may be called as a tool.

@@ -123,7 +123,8 @@ func (c *Config) upstream(name, rootDir string, secret func(string) (string, err
 	u := mcpbridge.Upstream{Name: name, Command: s.Command, Cwd: s.Cwd,
 		OnChange: mcpbridge.OnChange(s.OnChange), OnFlagged: mcpbridge.OnFlagged(s.OnFlagged),
 		Trusted: s.Trusted, Disabled: s.Disabled, Eager: s.Eager, Skills: s.Skills, Asks: mcpbridge.Asks(s.Asks), Roots: mcpbridge.Roots(s.Roots), Sessions: s.Sessions, Only: s.Only, Ruled: c.ruled(name), CallTimeout: timeoutOr(s.Timeout, 0),
-		IdleTimeout: time.Duration(s.IdleTimeout) * time.Second, Overrides: map[string]mcpbridge.Override{}}
+		IdleTimeout: time.Duration(s.IdleTimeout) * time.Second, StartTimeout: time.Duration(s.StartTimeout) * time.Second, ListsWait: time.Duration(s.ListsWait) * time.Second,
+		Overrides: map[string]mcpbridge.Override{}}
 	if s.Asks == "all" {
 		u.Asks = mcpbridge.AsksAll
 	}

@@ -38,7 +38,10 @@ func (o *opening) note() {
 // first time; 0, or less: they do not.
 func (s *upstream) patience() time.Duration {
 	wait := max(listsWait, min(time.Duration(s.opening.answered.Load())+listsPause, listsBusy))
-	if s.mute.Load() {
+	switch {
+	case s.ListsWait > 0:
+		wait = s.ListsWait
+	case s.mute.Load():
 		wait = muteWait
 	}
 	return wait - time.Since(s.opening.began)
@@ -127,7 +130,8 @@ func (s *upstream) silent(ctx context.Context) bool {
 
 // WaitAwhile waits as Wait does, but as long as a list of tools should: at
 // most listsBusy from the start of the servers, and for those that are silent
-// while the others have answered no longer than listsWait.
+// while the others have answered no longer than listsWait, unless a server says
+// how long.
 func (u *Upstreams) WaitAwhile(ctx context.Context) {
 	if u == nil {
 		return

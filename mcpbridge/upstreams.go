@@ -63,6 +63,7 @@ type Upstream struct {
 	StartTimeout time.Duration // to connect and list; 0: DefaultStartTimeout
 	CallTimeout  time.Duration // of one call; 0: DefaultCallTimeout
 	IdleTimeout  time.Duration // without calls, until it is stopped; 0: DefaultIdleTimeout
+	ListsWait    time.Duration // of lists, from the start of all servers, while nothing is known of it; 0: a few seconds
 }
 
 // The timeouts of an Upstream that states none.

@@ -41,7 +41,7 @@ func TestSomeServersAreMute(t *testing.T) {
 		web.Close()
 	})
 	dir := folder(t)
-	write(t, dir+"/app.yaml", serversApp(t, object{"one": child(t, "strange"), "two": child(t, "strange"),
+	write(t, dir+"/app.yaml", hastyApp(t, object{"one": child(t, "strange"), "two": child(t, "strange"),
 		"pipe": child(t, "late="+pipe.Addr().String(), "strange"), "silent": object{"url": "http://" + silent.Addr().String()}, "web": object{"url": web.URL}}))
 	changed := make(chan struct{}, 100)
 	o := &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} }}

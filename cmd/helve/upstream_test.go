@@ -300,6 +300,18 @@ func schemasOf(file string) ([]json.RawMessage, error) {
 // serversApp returns an app file with these upstream servers.
 func serversApp(t testing.TB, servers object, more ...object) string {
 	t.Helper()
+	for _, s := range servers { // however slow the machine is
+		if s, ok := s.(object); ok && s["lists_wait"] == nil {
+			s["lists_wait"] = 120
+		}
+	}
+	return hastyApp(t, servers, more...)
+}
+
+// hastyApp is serversApp with servers for which lists wait as long as they do
+// where nobody says how long.
+func hastyApp(t testing.TB, servers object, more ...object) string {
+	t.Helper()
 	tools := object{"mcp_servers": servers}
 	for _, m := range more {
 		for k, v := range m {
