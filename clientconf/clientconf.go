@@ -5,8 +5,10 @@ package clientconf
 import (
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,9 +25,11 @@ type Server struct {
 	URL      string            `json:"url,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
 	Disabled bool              `json:"disabled,omitempty"`
-	Hidden   []string          `json:"hidden,omitempty"` // tools that are switched off
-	Only     []string          `json:"only,omitempty"`   // the only tools that are not; nil: all that Hidden lacks
-	Source   string            `json:"source,omitempty"` // file:line:column, and the project that it belongs to
+	Hidden   []string          `json:"hidden,omitempty"`        // tools that are switched off
+	Only     []string          `json:"only,omitempty"`          // the only tools that are not; nil: all that Hidden lacks
+	Start    int               `json:"start_timeout,omitempty"` // seconds that it may take to start; 0: nothing is said
+	Timeout  int               `json:"timeout,omitempty"`       // seconds that a call may take; 0: nothing is said
+	Source   string            `json:"source,omitempty"`        // file:line:column, and the project that it belongs to
 
 	file string
 	path []string // where it stands in the file
@@ -314,6 +318,12 @@ func (d *document) field(s *Server, f member) bool {
 		s.Only = append(s.Only, texts(v)...)
 		s.Disabled = s.Disabled || v.kind == isList && len(s.Only) == 0
 		return v.kind == isList
+	case "startup_timeout_sec": // Codex
+		return seconds(&s.Start, v, 1)
+	case "startup_timeout_ms":
+		return seconds(&s.Start, v, 1000)
+	case "tool_timeout_sec":
+		return seconds(&s.Timeout, v, 1)
 	case "httpUrl": // Gemini CLI: before url
 		return take(&s.URL, v)
 	case "url", "serverUrl":
@@ -335,6 +345,17 @@ func take(into *string, v *value) bool {
 		return false
 	}
 	*into = v.text
+	return true
+}
+
+// seconds takes over a time of which unit are one second, rounded up, within
+// what an app file may say; false: it is none.
+func seconds(into *int, v *value, unit float64) bool {
+	n, err := strconv.ParseFloat(v.text, 64)
+	if v.kind != isNumber || err != nil || !(n > 0) {
+		return false
+	}
+	*into = int(math.Ceil(min(n/unit, 3600)))
 	return true
 }
 

@@ -92,7 +92,7 @@ func TestRead(t *testing.T) {
 			{Name: "off", Command: "off", Disabled: true, Source: "gemini.json:1:176"},
 		},
 		"config.toml": {
-			{Name: "docs", Command: "npx", Args: []string{"-y", "docs-server"}, Env: map[string]string{"DOCS_KEY": "sk-live-1a2b3c4d5e6f7g8h9i0j", "LEVEL": "3"}, Source: "config.toml:4:1"},
+			{Name: "docs", Command: "npx", Args: []string{"-y", "docs-server"}, Env: map[string]string{"DOCS_KEY": "sk-live-1a2b3c4d5e6f7g8h9i0j", "LEVEL": "3"}, Start: 20, Source: "config.toml:4:1"},
 			{Name: "far.away", URL: "https://far.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer ${FAR_TOKEN}", "X-Region": "eu"}, Disabled: true, Source: "config.toml:13:1"},
 		},
 	}
@@ -135,8 +135,10 @@ func TestReadRealLife(t *testing.T) {
 				`"v": its envFile is not read: name what the server needs of it under env, as {{secret.NAME}} or {{env.NAME}}`}},
 		`{"mcpServers": {"g": {"command": "g", "excludeTools": ["a b", "c"], "includeTools": ["d"]}}}`: {
 			Server{Name: "g", Command: "g", Hidden: []string{"a b", "c"}, Only: []string{"d"}}, nil},
-		"[mcp_servers.e]\ncommand = 'e'\nenabled_tools = []\n":         {Server{Name: "e", Command: "e", Disabled: true}, nil},
-		"[mcp_servers.f]\ncommand = 'f'\nenabled_tools = ['x', 'y']\n": {Server{Name: "f", Command: "f", Only: []string{"x", "y"}}, nil},
+		"[mcp_servers.t]\ncommand = 't'\nstartup_timeout_sec = 20.5\ntool_timeout_sec = 1e9\n":  {Server{Name: "t", Command: "t", Start: 21, Timeout: 3600}, nil},
+		"[mcp_servers.m]\ncommand = 'm'\nstartup_timeout_ms = 15_000\ntool_timeout_sec = 'x'\n": {Server{Name: "m", Command: "m", Start: 15}, []string{`"m": not taken over: tool_timeout_sec`}},
+		"[mcp_servers.e]\ncommand = 'e'\nenabled_tools = []\n":                                  {Server{Name: "e", Command: "e", Disabled: true}, nil},
+		"[mcp_servers.f]\ncommand = 'f'\nenabled_tools = ['x', 'y']\n":                          {Server{Name: "f", Command: "f", Only: []string{"x", "y"}}, nil},
 		`{"mcp": {"allowed": ["other"]}, "mcpServers": {"g": {"command": "g"}, "other": {"command": "o"}}}`: {
 			Server{Name: "g", Command: "g", Disabled: true}, nil},
 		"[mcp_servers.c]\ncommand = 'c'\ndisabled_tools = ['x']\nenv_vars = ['A', {name = 'B', source = 'local'}]\n": {

@@ -419,7 +419,8 @@ type fieldValue struct {
 func fields(s Server) []fieldValue {
 	var out []fieldValue
 	add := func(key string, v any) {
-		if !reflect.ValueOf(v).IsZero() && (reflect.ValueOf(v).Kind() == reflect.Bool || reflect.ValueOf(v).Len() > 0) {
+		r := reflect.ValueOf(v)
+		if !r.IsZero() && (r.Kind() == reflect.Bool || r.Kind() == reflect.Int || r.Len() > 0) {
 			out = append(out, fieldValue{key, v})
 		}
 	}
@@ -430,6 +431,8 @@ func fields(s Server) []fieldValue {
 	add("url", s.URL)
 	add("headers", s.Headers)
 	add("disabled", s.Disabled)
+	add("start_timeout", s.Start)
+	add("timeout", s.Timeout)
 	add("only", s.Only)
 	add("overrides", hidden(s.Hidden))
 	return out
