@@ -79,3 +79,26 @@ func TestErrorsForPeople(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server that waits for somebody rests between two looks, however long ago
+// it could have been tried again.
+func TestNap(t *testing.T) {
+	for _, test := range []struct {
+		early                  time.Duration
+		wanted, lacking, login bool
+		want                   time.Duration
+	}{
+		{-time.Hour, false, true, false, loginLook},
+		{time.Hour, false, true, false, loginLook},
+		{time.Millisecond, true, true, false, time.Millisecond},
+		{time.Hour, true, true, false, loginLook},
+		{time.Hour, true, false, true, loginLook},
+		{time.Hour, true, false, false, time.Hour},
+		{-time.Hour, false, false, false, 0},
+		{time.Hour, false, false, true, 0},
+	} {
+		if got := nap(test.early, test.wanted, test.lacking, test.login); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}

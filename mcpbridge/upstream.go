@@ -232,10 +232,7 @@ func (s *upstream) rest(ctx context.Context) bool {
 			continue
 		}
 		wanted, early := s.wanted(), time.Until(s.next)
-		look := early
-		if lacking || s.status.State == NeedsLogin {
-			look = min(early, loginLook)
-		}
+		pause := nap(early, wanted, lacking, s.status.State == NeedsLogin)
 		if early > 0 {
 			s.answered() // those who came meanwhile are told when
 		}
@@ -243,8 +240,8 @@ func (s *upstream) rest(ctx context.Context) bool {
 		if wanted && early <= 0 {
 			return true
 		}
-		timer := time.NewTimer(max(look, 0))
-		if !wanted && !lacking {
+		timer := time.NewTimer(pause)
+		if pause == 0 {
 			timer.Stop()
 		}
 		select {
@@ -257,6 +254,21 @@ func (s *upstream) rest(ctx context.Context) bool {
 		timer.Stop()
 	}
 	return false
+}
+
+// nap returns for how long a server rests that is not started now, early before
+// it may be; 0: until somebody comes. One that waits for somebody to act, to
+// give a secret or to sign in, looks whether that has happened.
+func nap(early time.Duration, wanted, lacking, login bool) time.Duration {
+	switch {
+	case !wanted && lacking:
+		return loginLook
+	case !wanted:
+		return 0
+	case lacking || login:
+		return min(max(early, 0), loginLook)
+	}
+	return max(early, 0)
 }
 
 // wanted reports whether the server is to run: to learn its tools, because
