@@ -635,6 +635,11 @@ func (a *App) View(from tool.Origin, mode inject.Mode) inject.View {
 	if mode != inject.Discovery {
 		a.ups.WaitAwhile(context.Background())
 	}
+	return a.ViewKnown(from, mode)
+}
+
+// ViewKnown is View of the tools that are known already.
+func (a *App) ViewKnown(from tool.Origin, mode inject.Mode) inject.View {
 	return a.present(viewKey{mode: mode, kind: from.Kind, agent: from.Agent, profile: from.Profile}, a.presentation(from, mode))
 }
 

@@ -247,7 +247,7 @@ type MCPServer struct {
 	Eager        bool                `json:"eager,omitempty" jsonschema:"start it at once and keep it running, not when a tool of it is called"`
 	IdleTimeout  int                 `json:"idle_timeout,omitempty" min:"1" jsonschema:"seconds without calls after which it is stopped"`
 	Timeout      int                 `json:"timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that a call may take"`
-	StartTimeout int                 `json:"start_timeout,omitempty" min:"1" max:"3600" default:"30" jsonschema:"seconds that it may take to start and to list its tools, before it is started anew"`
+	StartTimeout int                 `json:"start_timeout,omitempty" min:"1" max:"3600" jsonschema:"seconds that it may take to start and to list its tools, before it is started anew"`
 	ListsWait    int                 `json:"lists_wait,omitempty" min:"1" max:"600" jsonschema:"seconds that lists of tools wait for it at a start, while its tools are not known; if left out, 4, or 8 while others go on answering, and 1 if it was waited for in vain before"`
 	Asks         string              `json:"asks,omitempty" enum:"all,elicitation,sampling,none" default:"\"all\"" jsonschema:"what it may ask the clients that call it: their users (elicitation), their models (sampling)"`
 	Skills       bool                `json:"skills,omitempty" jsonschema:"agents may load the skills of the server: instructions that it wrote"`

@@ -149,6 +149,11 @@ func (l *Live) leave(g *generation) {
 // View is App.View of the app as it is now.
 func (l *Live) View(from tool.Origin, mode inject.Mode) inject.View { return l.App().View(from, mode) }
 
+// ViewKnown is [App.ViewKnown] of the app as it is now.
+func (l *Live) ViewKnown(from tool.Origin, mode inject.Mode) inject.View {
+	return l.App().ViewKnown(from, mode)
+}
+
 // Changed returns a channel that is closed when the tools change, or the app.
 func (l *Live) Changed() <-chan struct{} {
 	l.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/helve-ai/helve/inject"
 	"github.com/helve-ai/helve/tool"
 )
 
@@ -227,9 +229,13 @@ func (e *endpoint) structured(from tool.Origin, name string) bool {
 		return false
 	}
 	if e.list.empty() { // clients without sessions may have listed it before this process began
-		if _, err := e.listing(); err != nil {
-			return false
+		view := e.s.opts.ViewKnown // a result does not wait for servers that are being listed
+		if view == nil {
+			view = e.s.opts.View
 		}
+		items := view(e.mode).Items
+		i := slices.IndexFunc(items, func(it inject.Item) bool { return it.Tool != nil && it.Tool.Name == t.Name })
+		return i >= 0 && listed(items[i]).OutputSchema != nil
 	}
 	return e.list.promises(t.Name)
 }

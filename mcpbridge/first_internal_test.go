@@ -37,17 +37,22 @@ func TestHowLongListsWait(t *testing.T) {
 		what    string
 		answers []time.Duration // 0: none
 		mute    bool            // the last of them, the last time
+		own     time.Duration   // how long lists wait for the last of them, as it says; 0: it does not
 		want    time.Duration
 	}{
-		{"all answer", []time.Duration{100 * ms, 3000 * ms}, false, 3000 * ms},
-		{"one is silent", []time.Duration{100 * ms, 200 * ms, 0}, false, 4000 * ms},
-		{"others go on answering", []time.Duration{900 * ms, 1800 * ms, 2700 * ms, 3600 * ms, 4500 * ms, 5400 * ms, 0}, false, 6400 * ms},
-		{"others do not cease to", []time.Duration{900 * ms, 1800 * ms, 2700 * ms, 3600 * ms, 4500 * ms, 5400 * ms, 6300 * ms, 7200 * ms, 8100 * ms, 0}, false, 8000 * ms},
-		{"one was silent the last time", []time.Duration{100 * ms, 200 * ms, 0}, true, 1000 * ms},
-		{"and answers now", []time.Duration{100 * ms, 700 * ms}, true, 700 * ms},
+		{"all answer", []time.Duration{100 * ms, 3000 * ms}, false, 0, 3000 * ms},
+		{"one is silent", []time.Duration{100 * ms, 200 * ms, 0}, false, 0, 4000 * ms},
+		{"others go on answering", []time.Duration{900 * ms, 1800 * ms, 2700 * ms, 3600 * ms, 4500 * ms, 5400 * ms, 0}, false, 0, 6400 * ms},
+		{"others do not cease to", []time.Duration{900 * ms, 1800 * ms, 2700 * ms, 3600 * ms, 4500 * ms, 5400 * ms, 6300 * ms, 7200 * ms, 8100 * ms, 0}, false, 0, 8000 * ms},
+		{"one was silent the last time", []time.Duration{100 * ms, 200 * ms, 0}, true, 0, 1000 * ms},
+		{"and answers now", []time.Duration{100 * ms, 700 * ms}, true, 0, 700 * ms},
+		{"one says how long", []time.Duration{100 * ms, 200 * ms, 0}, false, time.Minute, time.Minute},
+		{"one that was silent says how long, and answers", []time.Duration{100 * ms, 9000 * ms}, true, time.Minute, 9000 * ms},
+		{"one says that it is soon", []time.Duration{100 * ms, 0}, false, time.Second, 1000 * ms},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			u := started(UpstreamOptions{}, len(row.answers))
+			u.servers[len(row.answers)-1].ListsWait = row.own
 			for i, d := range row.answers {
 				if d > 0 {
 					u.servers[i].answersAfter(d)

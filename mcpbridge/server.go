@@ -30,6 +30,9 @@ type ServerOptions struct {
 	// give the same view; it is called for every listing, so the caller keeps
 	// it. A view that was returned must not be changed.
 	View func(mode inject.Mode) inject.View
+	// ViewKnown is View where that may wait for servers that have not said yet
+	// which tools they have, without waiting; nil: View does not wait.
+	ViewKnown func(mode inject.Mode) inject.View
 	// Changed returns a channel that is closed when the tools change. Nil:
 	// they never do.
 	Changed func() <-chan struct{}

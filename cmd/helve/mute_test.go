@@ -90,3 +90,37 @@ func TestSomeServersAreMute(t *testing.T) {
 		t.Errorf("over stdio the tools are %q", all)
 	}
 }
+
+// How long lists wait for a server, and how long it may take to start, is as
+// the app file says.
+func TestWaitsAsSaid(t *testing.T) {
+	pipe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	patient := child(t, "late="+pipe.Addr().String(), "strange")
+	patient["lists_wait"], patient["start_timeout"] = 600, 600
+	url := "http://" + silent.Addr().String()
+	dir := folder(t, "app.yaml", hastyApp(t, object{"patient": patient, "plain": object{"url": url}, "brief": object{"url": url, "start_timeout": 1}}))
+	d := serve(t, dir, "--app", "app.yaml")
+	s := d.connect(t, "/mcp/discovery")
+	found := make(chan reply, 1)
+	go func() { found <- call(t, s, "search_tools", object{"query": "get defs"}) }()
+	eventually(t, func() bool {
+		return strings.Contains(must(t, dir, "upstreams", "--at", d.URL), "was not ready within 1s")
+	})
+	const noMore = `lists of tools do not wait for it any longer" server=`
+	eventually(t, func() bool { return strings.Contains(d.errs.String(), noMore+"plain") })
+	if strings.Contains(d.errs.String(), noMore+"patient") {
+		t.Errorf("lists do not wait as long as is said:\n%s", d.errs.String())
+	}
+	pipe.Close()
+	if got := <-found; !strings.Contains(got.Text, "mcp.patient.get_defs") {
+		t.Errorf("a search that began before: %+v", got)
+	}
+}

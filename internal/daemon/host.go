@@ -169,6 +169,7 @@ func MCP(l *app.Live, o MCPOptions) *mcpbridge.Server {
 		Name: "helve", Version: o.Version, App: a.Config.App.ID, Profile: o.Profile, Log: o.Log,
 		Instructions:    "Call a listed tool by its name. One that is not listed is found with search_tools, shown with get_tool and run with execute_tool.",
 		View:            func(m inject.Mode) inject.View { return l.View(from, m) },
+		ViewKnown:       func(m inject.Mode) inject.View { return l.ViewKnown(from, m) },
 		Changed:         l.Changed,
 		Do:              l.Call,
 		Tasks:           task.New(store.Sub(l.Store(), "tasks"), task.Options{Log: o.Log}),
